@@ -1,0 +1,70 @@
+// The accounting facade that the scheduler uses: page tables grow and shrink
+// here, and only here.
+
+#ifndef CACHE_KV_CACHE_H_
+#define CACHE_KV_CACHE_H_
+
+#include <cstdint>
+
+#include "cache/kv_layout.h"
+#include "cache/page_allocator.h"
+#include "cache/page_table.h"
+
+namespace folio {
+
+// Invariant: the reference count of each page equals the number of page-table
+// entries that name it.
+//
+// Owned by the engine thread; not thread-safe. Running out of pages is not an
+// error but a `false`, which the scheduler answers with preemption or waiting.
+class KvCache {
+ public:
+  // REQUIRES: num_pages >= 0.
+  KvCache(const KvLayout& layout, int32_t num_pages)
+      : layout_(layout), allocator_(num_pages) {}
+
+  // Makes room for tokens at positions [0, num_tokens); never shrinks. On false
+  // (too few free pages) nothing has changed. O(1) a page added.
+  // REQUIRES: num_tokens >= 0.
+  [[nodiscard]] bool Grow(PageTable& table, int64_t num_tokens);
+
+  // Gives back every page of `table` and leaves it empty. Returns how many
+  // became free. O(1) a page.
+  int32_t Release(PageTable& table);
+
+  // How many pages Release would free: those that nobody else holds. O(1) while
+  // no page is shared, else O(1) a page.
+  int32_t NumReleasable(const PageTable& table) const;
+
+  // Entries of `table` whose page another table holds too. Costs as above.
+  int32_t NumShared(const PageTable& table) const {
+    return table.num_pages() - NumReleasable(table);
+  }
+
+  // Pages that sharing saves: what page tables hold more than is in use. O(1).
+  int64_t NumDuplicatesSaved() const {
+    return allocator_.num_references() - allocator_.num_in_use();
+  }
+
+  // Where the token at `position` has its K/V.
+  // REQUIRES: 0 <= position < table.num_pages() * layout().page_size().
+  Slot SlotOf(const PageTable& table, int64_t position) const;
+
+  const KvLayout& layout() const { return layout_; }
+  const PageAllocator& allocator() const { return allocator_; }
+  int32_t num_pages() const { return allocator_.num_pages(); }
+  int32_t num_free() const { return allocator_.num_free(); }
+
+  // The most tokens that one sequence can ever have K/V for.
+  int64_t CapacityTokens() const {
+    return int64_t{num_pages()} * layout_.page_size();
+  }
+
+ private:
+  KvLayout layout_;
+  PageAllocator allocator_;
+};
+
+}  // namespace folio
+
+#endif  // CACHE_KV_CACHE_H_

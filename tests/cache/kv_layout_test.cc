@@ -1,0 +1,97 @@
+#include "cache/kv_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace folio {
+namespace {
+
+TEST(KvShape, FollowsTheFormula) {
+  // 2 x 32 layers x 32 heads x 128 x 2 bytes = 524,288 bytes a token, which at
+  // 4,096 tokens is 2 GiB.
+  const KvShape shape = {.num_layers = 32,
+                         .num_kv_heads = 32,
+                         .head_dim = 128,
+                         .bytes_per_element = 2};
+  EXPECT_EQ(shape.BytesPerToken(), 524'288);
+  EXPECT_EQ(shape.Bytes(1, 4096), int64_t{2} << 30);
+  EXPECT_EQ(shape.Bytes(16, 4096), int64_t{32} << 30);
+
+  // 2 x 2 x 4 x 16 x 4.
+  const KvShape tiny = {.num_layers = 2, .num_kv_heads = 4, .head_dim = 16};
+  EXPECT_EQ(tiny.BytesPerToken(), 1024);
+}
+
+TEST(KvLayout, PadsPagesToCacheLines) {
+  // 2 x 1 x 1 x 3 x 4 = 24 bytes a token; 5 tokens 120; the next line ends at
+  // 128.
+  const KvLayout odd({.num_layers = 1, .num_kv_heads = 1, .head_dim = 3}, 5);
+  EXPECT_EQ(odd.page_bytes(), 128);
+  EXPECT_EQ(odd.padding_bytes(), 8);
+
+  const KvLayout even({.num_layers = 2, .num_kv_heads = 4, .head_dim = 16}, 16);
+  EXPECT_EQ(even.page_bytes(), 16 * 1024);
+  EXPECT_EQ(even.padding_bytes(), 0);
+}
+
+TEST(KvLayout, PlacesKeysAndValues) {
+  const KvLayout layout({.num_layers = 2,
+                         .num_kv_heads = 3,
+                         .head_dim = 8,
+                         .bytes_per_element = 2},
+                        4);
+  // One [page_size][head_dim] array is 4 x 8 x 2 = 64 bytes; K of a layer
+  // 3 of them, K and V 6.
+  EXPECT_EQ(layout.KeyOffset(0, 0), 0);
+  EXPECT_EQ(layout.KeyOffset(0, 2), 128);
+  EXPECT_EQ(layout.ValueOffset(0, 0), 192);
+  EXPECT_EQ(layout.ValueOffset(0, 1), 256);
+  EXPECT_EQ(layout.KeyOffset(1, 0), 384);
+  EXPECT_EQ(layout.ValueOffset(1, 2), 704);
+  EXPECT_EQ(layout.page_bytes(), 768);
+}
+
+TEST(KvLayout, ArraysTileThePage) {
+  const KvLayout layout({.num_layers = 3, .num_kv_heads = 2, .head_dim = 5}, 7);
+  const int64_t array_bytes = 7 * 5 * 4;
+  int64_t expected = 0;
+  for (int layer = 0; layer < 3; ++layer) {
+    for (int head = 0; head < 2; ++head, expected += array_bytes) {
+      EXPECT_EQ(layout.KeyOffset(layer, head), expected);
+    }
+    for (int head = 0; head < 2; ++head, expected += array_bytes) {
+      EXPECT_EQ(layout.ValueOffset(layer, head), expected);
+    }
+  }
+  EXPECT_EQ(expected + layout.padding_bytes(), layout.page_bytes());
+}
+
+TEST(KvLayout, CountsPages) {
+  const KvLayout layout({.num_layers = 1, .num_kv_heads = 1, .head_dim = 1},
+                        16);
+  EXPECT_EQ(layout.PagesFor(0), 0);
+  EXPECT_EQ(layout.PagesFor(1), 1);
+  EXPECT_EQ(layout.PagesFor(16), 1);
+  EXPECT_EQ(layout.PagesFor(17), 2);
+  EXPECT_EQ(layout.PagesFor(std::numeric_limits<int64_t>::max()),
+            int64_t{1} << 59);
+}
+
+TEST(KvLayoutDeath, RefusesShapesWithoutSense) {
+  const KvShape good = {.num_layers = 1, .num_kv_heads = 1, .head_dim = 1};
+  EXPECT_DEATH(KvLayout(good, 0), "factor > 0");
+  EXPECT_DEATH(
+      KvLayout({.num_layers = -1, .num_kv_heads = 1, .head_dim = 1}, 1),
+      "factor > 0");
+  EXPECT_DEATH(KvLayout({.num_layers = 1, .num_kv_heads = 0, .head_dim = 1}, 1),
+               "factor > 0");
+  const int32_t max = std::numeric_limits<int32_t>::max();
+  EXPECT_DEATH(
+      KvLayout({.num_layers = max, .num_kv_heads = max, .head_dim = max}, 1),
+      "more than 2\\^63 bytes");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,90 @@
+#include "cache/kv_storage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace folio {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 2 x 2 x 1 x 5 x 4 x 4 tokens = 320 bytes a page.
+const KvLayout& SmallLayout() {
+  static const KvLayout layout(
+      {.num_layers = 2, .num_kv_heads = 1, .head_dim = 5}, 4);
+  return layout;
+}
+
+TEST(KvStorage, DividesThePoolExactly) {
+  ASSERT_EQ(SmallLayout().page_bytes(), 320);
+  const auto storage = KvStorage::Create(SmallLayout(), 1000);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  EXPECT_EQ((*storage)->pool_bytes(), 1000);
+  EXPECT_EQ((*storage)->num_pages(), 3);
+  EXPECT_EQ((*storage)->remainder_bytes(), 40);
+}
+
+TEST(KvStorage, PagesAreApartAlignedAndWritable) {
+  auto storage = KvStorage::Create(SmallLayout(), 64 * 320);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  ASSERT_EQ((*storage)->num_pages(), 64);
+  for (int i = 0; i < 64; ++i) {
+    std::byte* page = (*storage)->PageData(PageId{i});
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % 64, 0u);
+    std::memset(page, i, 320);
+  }
+  const KvStorage& read_only = **storage;
+  for (int i = 0; i < 64; ++i) {
+    const std::byte* page = read_only.PageData(PageId{i});
+    EXPECT_TRUE(std::all_of(page, page + 320, [i](std::byte b) {
+      return b == static_cast<std::byte>(i);
+    })) << i;
+  }
+}
+
+TEST(KvStorage, EveryByteIsInMemoryFromTheStart) {
+  constexpr int64_t kPoolBytes = (int64_t{1} << 20) + 123;
+  const auto storage = KvStorage::Create(SmallLayout(), kPoolBytes);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  const int64_t os_page_bytes = sysconf(_SC_PAGESIZE);
+  std::vector<unsigned char> resident((kPoolBytes + os_page_bytes - 1) /
+                                      os_page_bytes);
+  ASSERT_EQ(
+      mincore((*storage)->PageData(PageId{0}), kPoolBytes, resident.data()), 0);
+  EXPECT_TRUE(std::ranges::all_of(resident, [](int r) { return r & 1; }));
+}
+
+TEST(KvStorage, RefusesAPoolWithoutAPage) {
+  for (const int64_t pool_bytes : {int64_t{319}, int64_t{0}, int64_t{-1},
+                                   std::numeric_limits<int64_t>::min()}) {
+    const auto storage = KvStorage::Create(SmallLayout(), pool_bytes);
+    EXPECT_EQ(storage.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(storage.status().message()),
+                HasSubstr("320 bytes"));
+  }
+}
+
+TEST(KvStorage, RefusesMorePagesThanHaveNumbers) {
+  const auto storage = KvStorage::Create(SmallLayout(), int64_t{1} << 62);
+  EXPECT_EQ(storage.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(storage.status().message()), HasSubstr("2147483647"));
+}
+
+TEST(KvStorage, SaysHowMuchMemoryThereIs) {
+  const KvLayout large({.num_layers = 64, .num_kv_heads = 64, .head_dim = 128},
+                       128);
+  const auto storage = KvStorage::Create(large, int64_t{1} << 50);
+  ASSERT_EQ(storage.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(storage.status().message()), HasSubstr("1024TiB"));
+  EXPECT_THAT(std::string(storage.status().message()), HasSubstr("available"));
+}
+
+}  // namespace
+}  // namespace folio
