@@ -1,0 +1,63 @@
+// What leaves the engine.
+
+#ifndef SCHEDULER_TOKEN_EVENT_H_
+#define SCHEDULER_TOKEN_EVENT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/recycled_vector.h"
+#include "runtime/base/types.h"
+#include "scheduler/scored_tokens.h"
+
+namespace folio {
+
+enum class FinishReason {
+  kNone,    // Not finished.
+  kStop,    // A stop token was sampled.
+  kLength,  // `limit` was reached.
+  kCancelled,
+  kDeadline,
+  kShutdown,  // The engine was closed.
+  kError,     // The model gave logits that are not numbers.
+};
+
+struct Usage {
+  int32_t prompt_tokens = 0;
+  int32_t generated_tokens = 0;
+  int32_t preemptions = 0;
+};
+
+// News of one request. Events of a sample carry its tokens in order, the last
+// of them its finish reason. The request's one terminal event follows its last
+// sample, whatever happened.
+struct TokenEvent {
+  RequestId request_id{};
+  int32_t sample_index = 0;
+  ScoredTokens sampled;
+  ScoredTokens prompt;  // Only logprobs of prompt tokens, when asked for.
+  std::string text;     // Valid UTF-8; lags behind `sampled` inside characters.
+  FinishReason finish_reason = FinishReason::kNone;
+
+  // In the terminal event `usage` is complete, finish_reason is that of the
+  // last sample, and the rest is empty.
+  bool terminal = false;
+  Usage usage;
+
+  void Clear() {
+    request_id = RequestId{};
+    sample_index = 0;
+    sampled.Clear();
+    prompt.Clear();
+    text.clear();
+    finish_reason = FinishReason::kNone;
+    terminal = false;
+    usage = Usage{};
+  }
+};
+
+using TokenEvents = RecycledVector<TokenEvent>;
+
+}  // namespace folio
+
+#endif  // SCHEDULER_TOKEN_EVENT_H_
