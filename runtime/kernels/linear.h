@@ -1,0 +1,91 @@
+// y = x W^T + b, with the columns of y cut between workers.
+
+#ifndef RUNTIME_KERNELS_LINEAR_H_
+#define RUNTIME_KERNELS_LINEAR_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/executor.h"
+#include "runtime/kernels/column_blocks.h"
+
+namespace folio {
+
+// The number of rows that a product of `rows` rows really computes: there is a
+// kernel for each of some row counts, at most an eighth apart. Source buffers
+// need room for that many rows. Never decreases with rows; at most max_rows.
+// REQUIRES: 1 <= rows <= max_rows.
+int32_t RoundUpRows(int32_t rows, int32_t max_rows);
+
+// The parameters of a Linear, as a checkpoint has them. Only read while the
+// Linear is made.
+struct LinearWeights {
+  int32_t in = 0;
+  int32_t out = 0;
+  std::span<const float> weight;  // [out, in]
+  std::span<const float> bias;    // [out], or empty
+};
+
+enum class LinearPath {
+  kFastest,   // oneDNN where its results do not depend on the batch.
+  kPortable,  // Folio's own kernel.
+};
+
+// One matrix of weights, packed for the machine.
+//
+// Each row of y depends on the same row of x alone, to the last bit: not on the
+// number of rows, max_rows, the number of workers or where columns are cut.
+// oneDNN keeps this promise in its `brg:` kernels; elsewhere Folio's own
+// kernel, which adds the products in the order of `in`, takes over.
+//
+// The two paths round differently, so the choice must not depend on row counts
+// or cuts either: one probe decides for the whole machine. That is enough for
+// f32, because oneDNN picks by instruction set alone: of about 400,000 products
+// (in and out from 1 to 80 and those of real models, up to 2,048 rows) all are
+// `brg:` with AVX-512, and none when capped to AVX2. A product that is an
+// exception to the probe is a failed CHECK, not another path.
+//
+// Forward must not run twice at the same time on one Linear.
+class Linear {
+ public:
+  // REQUIRES: the spans have the sizes that `in` and `out` say, max_rows >= 1.
+  // The executor must outlive the Linear; its number of workers is the number
+  // of cuts.
+  Linear(const LinearWeights& weights, int32_t max_rows, Executor* executor,
+         LinearPath path = LinearPath::kFastest);
+  ~Linear();
+  Linear(Linear&&) noexcept;
+
+  int32_t in() const { return in_; }
+  int32_t out() const { return cuts_.back(); }
+  // The path in use: kFastest if that was asked for and oneDNN keeps the
+  // promise above on this machine.
+  LinearPath path() const { return path_; }
+
+  // A destination for up to max_rows rows.
+  ColumnBlocks MakeOutput() const { return ColumnBlocks(max_rows_, cuts_); }
+
+  // y[0 .. rows) = x W^T + b. All buffers exist already; oneDNN makes a few
+  // small allocations of its own, which it frees again.
+  // REQUIRES: 1 <= rows <= max_rows; x is a dense [RoundUpRows(rows, max_rows),
+  // in] array, whose rows from `rows` on may hold anything; y has the cuts and
+  // max_rows of MakeOutput(). Rows of y from `rows` on may be overwritten.
+  void Forward(std::span<const float> x, int32_t rows, ColumnBlocks& y);
+
+  // The kernel of one slice of columns; see linear.cc.
+  class Slice;
+
+ private:
+  int32_t in_;
+  int32_t max_rows_;
+  std::vector<int32_t> cuts_;
+  Executor* executor_;
+  LinearPath path_;
+  std::vector<std::unique_ptr<Slice>> slices_;
+};
+
+}  // namespace folio
+
+#endif  // RUNTIME_KERNELS_LINEAR_H_
