@@ -1,0 +1,189 @@
+#include "runtime/engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/philox.h"
+#include "runtime/base/status_macros.h"
+
+namespace folio {
+namespace {
+
+// Logits are computed and sampled in tiles of at most so many rows, unless more
+// sequences than that can sample in one step: 64 rows of a vocabulary of 50,257
+// take 13 MB, while the rows of a whole prompt could take gigabytes.
+constexpr int32_t kMinLogitsTile = 64;
+
+// Seeds that the engine draws stay below 2^53, so that clients whose numbers
+// are doubles (JSON, JavaScript) can send them back unchanged.
+constexpr int kSeedBits = 53;
+
+KvLayout LayoutFor(const EngineOptions& options, const ModelInfo& model) {
+  return KvLayout(model.kv_shape, options.page_size);
+}
+
+}  // namespace
+
+absl::Status EngineOptions::Validate() const {
+  const bool power_of_two = page_size > 0 && (page_size & (page_size - 1)) == 0;
+  if (!power_of_two || page_size < 8 || page_size > 128) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page size is ", page_size,
+                     " tokens; it must be 8, 16, 32, 64 or 128"));
+  }
+  if (max_waiting_requests < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("max_waiting_requests is ",
+                                                   max_waiting_requests,
+                                                   "; it must be at least 0"));
+  }
+  return scheduler.Validate();
+}
+
+ModelLimits EngineOptions::model_limits() const {
+  return {.max_batch_tokens = scheduler.max_batch_tokens,
+          .max_logits_rows =
+              std::max(kMinLogitsTile, scheduler.max_batch_sequences)};
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
+    const EngineOptions& options, std::unique_ptr<Model> model,
+    const Tokenizer* tokenizer, const Clock* clock, Executor* executor) {
+  FOLIO_RETURN_IF_ERROR(options.Validate());
+  FOLIO_ASSIGN_OR_RETURN(std::unique_ptr<KvStorage> storage,
+                         KvStorage::Create(LayoutFor(options, model->info()),
+                                           options.kv_pool_bytes));
+  return std::unique_ptr<Engine>(new Engine(options, std::move(model),
+                                            std::move(storage), tokenizer,
+                                            clock, executor));
+}
+
+Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
+               std::unique_ptr<KvStorage> storage, const Tokenizer* tokenizer,
+               const Clock* clock, Executor* executor)
+    : options_(options),
+      model_(std::move(model)),
+      storage_(std::move(storage)),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      request_limits_(
+          {.vocab_size = model_->info().vocab_size,
+           .context_length = model_->info().context_length,
+           .pool_tokens = int64_t{storage_->num_pages()} * options.page_size}),
+      inbox_(options.scheduler.max_batch_sequences +
+             options.max_waiting_requests),
+      cache_(storage_->layout(), storage_->num_pages()),
+      scheduler_(options.scheduler, model_->info().context_length,
+                 storage_->pool_bytes(), &cache_),
+      sampler_(executor) {}
+
+absl::Status Engine::Prepare(Request& request) {
+  const ModelInfo& model = model_->info();
+  if (request.prompt.empty() && model.bos_token.has_value()) {
+    request.prompt.push_back(*model.bos_token);
+  }
+  FOLIO_RETURN_IF_ERROR(request_limits_.Check(request));
+  request.id = RequestId{next_request_id_++};
+  if (!request.sampling.seed.has_value()) {
+    const PhiloxBlock block = PhiloxAt(options_.seed_source, /*stream=*/0,
+                                       static_cast<uint64_t>(request.id));
+    request.sampling.seed =
+        (uint64_t{block[0]} << 32 | block[1]) >> (64 - kSeedBits);
+  }
+  if (!request.ignore_eos) {
+    request.stop_tokens.insert(request.stop_tokens.end(),
+                               model.eos_tokens.begin(),
+                               model.eos_tokens.end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Submit(Request request) {
+  return inbox_.Submit(std::make_shared<const Request>(std::move(request)));
+}
+
+bool Engine::Step(StepOutput& output) {
+  output.Clear();
+  DrainInbox(output);
+  if (scheduler_.HasWork()) {
+    const absl::Time now = clock_->Now();
+    scheduler_.Plan(now, plan_);
+    scheduler_.Apply(plan_, output.events);
+    if (!plan_.sequences.empty()) {
+      output.stepped = true;
+      output.report.step = ++num_steps_;
+      output.report.start = now;
+      ForwardAndSample(output.report);
+      scheduler_.Commit(plan_, result_, output.events, output.report);
+    }
+  }
+  AddText(output.events);
+  NoteEnded(output.events);
+  if (output.stepped) {
+    output.report.duration = clock_->Now() - output.report.start;
+  }
+  return scheduler_.HasWork();
+}
+
+void Engine::DrainInbox(StepOutput& output) {
+  inbox_.Take(inbox_contents_);
+  for (std::shared_ptr<const Request>& request : inbox_contents_.requests) {
+    detokenizers_.emplace(request->id, Detokenizer(tokenizer_));
+    scheduler_.Add(std::move(request));
+  }
+  for (RequestId request : inbox_contents_.aborts) {
+    scheduler_.Abort(request, FinishReason::kCancelled, output.events);
+  }
+  if (inbox_contents_.closed) {
+    scheduler_.AbortAll(FinishReason::kShutdown, output.events);
+    closed_ = true;
+  }
+  if (inbox_contents_.reports.empty()) return;
+  std::swap(output.report_callbacks, inbox_contents_.reports);
+  output.state.step = num_steps_;
+  output.state.start = clock_->Now();
+  scheduler_.Report(output.state);
+}
+
+void Engine::ForwardAndSample(BatchReport& report) {
+  const StepInput& input = step_builder_.Build(plan_, scheduler_);
+  sampler_.Start(input, step_builder_.sequences(), result_);
+  absl::Time last = clock_->Now();
+  model_->Forward(input, *storage_);
+  report.forward_duration = clock_->Now() - last;
+
+  const int32_t num_rows = static_cast<int32_t>(input.logits_rows.size());
+  const int32_t tile = options_.model_limits().max_logits_rows;
+  for (int32_t first = 0; first < num_rows; first += tile) {
+    const int32_t count = std::min(tile, num_rows - first);
+    last = clock_->Now();
+    const ColumnBlocks& logits = model_->Logits(first, count);
+    report.forward_duration += clock_->Now() - last;
+    sampler_.SampleTile(logits, first, count, result_);
+  }
+}
+
+void Engine::AddText(TokenEvents& events) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    TokenEvent& event = events[i];
+    const auto detokenizer = detokenizers_.find(event.request_id);
+    for (TokenId token : event.sampled.tokens) {
+      detokenizer->second.Append(token, event.text);
+    }
+    if (event.finish_reason != FinishReason::kNone && !event.terminal) {
+      detokenizer->second.Finish(event.text);
+    }
+  }
+}
+
+void Engine::NoteEnded(const TokenEvents& events) {
+  int32_t num_ended = 0;
+  for (const TokenEvent& event : events) {
+    if (!event.terminal) continue;
+    detokenizers_.erase(event.request_id);
+    ++num_ended;
+  }
+  if (num_ended > 0) inbox_.NoteEnded(num_ended);
+}
+
+}  // namespace folio

@@ -1,0 +1,40 @@
+// What one turn of the engine hands on.
+
+#ifndef RUNTIME_ENGINE_STEP_OUTPUT_H_
+#define RUNTIME_ENGINE_STEP_OUTPUT_H_
+
+#include <vector>
+
+#include "runtime/engine/inbox.h"
+#include "scheduler/batch_report.h"
+#include "scheduler/token_event.h"
+
+namespace folio {
+
+struct StepOutput {
+  TokenEvents events;
+  bool stepped = false;  // Whether a batch was computed, and `report` is of it.
+  BatchReport report;
+  // Who asked for the state before the step, and that state. Whoever takes the
+  // output calls them: that may take time, which is not the engine's.
+  std::vector<ReportCallback> report_callbacks;
+  BatchReport state;
+
+  bool empty() const {
+    return events.empty() && !stepped && report_callbacks.empty();
+  }
+
+  void AnswerReportCallbacks() const {
+    for (const ReportCallback& callback : report_callbacks) callback(state);
+  }
+
+  void Clear() {
+    events.Clear();
+    stepped = false;
+    report_callbacks.clear();
+  }
+};
+
+}  // namespace folio
+
+#endif  // RUNTIME_ENGINE_STEP_OUTPUT_H_

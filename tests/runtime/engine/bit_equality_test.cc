@@ -1,0 +1,199 @@
+// The third promise: a request's tokens and logprobs are the same to the last
+// bit, whatever runs beside it and however its work is cut up.
+
+#include <glog/logging.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/executor.h"
+#include "runtime/base/philox.h"
+#include "runtime/engine/engine.h"
+#include "runtime/model/model_registry.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/engine_driver.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/test_executors.h"
+
+namespace folio {
+namespace {
+
+constexpr int32_t kProbePromptTokens = 83;  // More than one block of 64.
+constexpr int32_t kProbeMaxTokens = 24;
+
+struct Circumstances {
+  std::string name;
+  bool alone = false;  // One probe after the other; else both at once.
+  int32_t max_batch_tokens = 256;
+  int32_t max_batch_sequences = 16;
+  int32_t page_size = 16;
+  int num_threads = 1;
+  int num_others = 0;
+  int64_t preempt_at_step = 0;  // 0: never.
+  bool recompute_always = false;
+};
+
+std::unique_ptr<Executor> MakeExecutor(int num_threads) {
+  if (num_threads == 1) return std::make_unique<SerialExecutor>();
+  return MakeParallelTestExecutor(num_threads);
+}
+
+Request RandomRequest(uint64_t seed, int32_t vocab_size, int32_t prompt_tokens,
+                      float temperature) {
+  Request request;
+  for (int32_t i = 0; i < prompt_tokens; ++i) {
+    request.prompt.push_back(static_cast<TokenId>(
+        UniformDouble(seed, /*stream=*/9, i) * vocab_size));
+  }
+  request.max_tokens = kProbeMaxTokens;
+  request.sampling = {.temperature = temperature,
+                      .seed = seed,
+                      .logprobs = 5,
+                      .prompt_logprobs = true};
+  return request;
+}
+
+// The probe's results in the circumstances: greedy, then at temperature 1.
+std::vector<Generated> RunProbes(const std::string& model_spec,
+                                 const Circumstances& in, Executor* executor) {
+  EngineOptions options;
+  options.page_size = in.page_size;
+  options.scheduler = {.max_batch_tokens = in.max_batch_tokens,
+                       .max_batch_sequences = in.max_batch_sequences,
+                       .recompute_always = in.recompute_always};
+  auto model = OpenModel(model_spec, options.model_limits(), executor);
+  CHECK(model.ok()) << model.status();
+  const int32_t vocab_size = (*model)->info().vocab_size;
+  const Tokenizer tokenizer(vocab_size);
+  const ManualClock clock(absl::UnixEpoch());
+  auto engine =
+      Engine::Create(options, *std::move(model), &tokenizer, &clock, executor);
+  CHECK(engine.ok()) << engine.status();
+
+  std::vector<Request> requests = {
+      RandomRequest(1, vocab_size, kProbePromptTokens, 0.0f),
+      RandomRequest(2, vocab_size, kProbePromptTokens, 1.0f)};
+  if (in.alone) {
+    return {RunToEnd(**engine, {requests[0]})[0],
+            RunToEnd(**engine, {requests[1]})[0]};
+  }
+  for (int i = 0; i < in.num_others; ++i) {
+    requests.push_back(RandomRequest(100 + i, vocab_size, 5 + 11 * i, 1.0f));
+  }
+  std::vector<Generated> results =
+      RunToEnd(**engine, std::move(requests),
+               [&](int64_t step, const std::vector<Generated>& so_far) {
+                 if (step != in.preempt_at_step) return;
+                 for (int i = 0; i < 2; ++i) {
+                   (*engine)->scheduler().RequestPreemption(so_far[i].id);
+                 }
+               });
+  for (int i = 0; i < 2; ++i) {
+    CHECK_EQ(results[i].usage.preemptions, in.preempt_at_step > 0 ? 1 : 0);
+  }
+  results.resize(2);
+  return results;
+}
+
+std::vector<Generated> RunProbes(const std::string& model_spec,
+                                 const Circumstances& in) {
+  return RunProbes(model_spec, in, MakeExecutor(in.num_threads).get());
+}
+
+template <typename T>
+bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+void ExpectSame(const Generated& expected, const Generated& actual) {
+  EXPECT_EQ(expected.tokens, actual.tokens);
+  EXPECT_TRUE(SameBits(expected.logprobs, actual.logprobs));
+  EXPECT_TRUE(SameBits(expected.top, actual.top));
+  EXPECT_TRUE(SameBits(expected.prompt_logprobs, actual.prompt_logprobs));
+  EXPECT_EQ(expected.text, actual.text);
+}
+
+std::vector<Circumstances> AllCircumstances() {
+  return {
+      {.name = "two at once"},
+      {.name = "with 15 others", .num_others = 14},
+      {.name = "chunks of 1", .max_batch_tokens = 1, .max_batch_sequences = 1},
+      {.name = "chunks of 16", .max_batch_tokens = 16},
+      {.name = "chunks of about 24, with others",
+       .max_batch_tokens = 40,
+       .num_others = 14},
+      {.name = "pages of 8", .page_size = 8},
+      {.name = "pages of 128", .page_size = 128},
+      {.name = "preempted in prefill",
+       .max_batch_tokens = 16,
+       .preempt_at_step = 9},
+      {.name = "preempted in decode", .preempt_at_step = 8},
+      {.name = "recomputed for every token", .recompute_always = true},
+      {.name = "2 threads", .num_threads = 2},
+      {.name = "2 threads, pages of 8, chunks, 15 others, preempted",
+       .max_batch_tokens = 40,
+       .page_size = 8,
+       .num_threads = 2,
+       .num_others = 14,
+       .preempt_at_step = 20},
+  };
+}
+
+class BitEqualityTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(BitEqualityTest, OutputDoesNotDependOnTheCompany) {
+  const std::vector<Generated> alone =
+      RunProbes(GetParam(), {.name = "alone", .alone = true});
+  for (const Generated& probe : alone) {
+    ASSERT_EQ(probe.tokens.size(), size_t{kProbeMaxTokens});
+    ASSERT_EQ(probe.logprobs.size(), size_t{kProbeMaxTokens});
+    ASSERT_EQ(probe.top.size(), size_t{5 * kProbeMaxTokens});
+    ASSERT_EQ(probe.prompt_logprobs.size(), size_t{kProbePromptTokens - 1});
+  }
+  // A test that could not see a difference would be worth nothing.
+  ASSERT_NE(alone[0].tokens, alone[1].tokens);
+  for (const Circumstances& circumstances : AllCircumstances()) {
+    SCOPED_TRACE(circumstances.name);
+    const std::vector<Generated> probes = RunProbes(GetParam(), circumstances);
+    ExpectSame(alone[0], probes[0]);
+    ExpectSame(alone[1], probes[1]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, BitEqualityTest,
+                         testing::Values("", "random:hidden=96,heads=3"));
+
+constexpr const char* kLargeModel =
+    kSanitized ? "random:vocab=2000,hidden=288,heads=9,layers=2"
+               : "random:vocab=50257,hidden=576,heads=9,layers=2";
+
+INSTANTIATE_TEST_SUITE_P(LargeModel, BitEqualityTest,
+                         testing::Values(kLargeModel));
+
+// (On a busy machine one worker of a real pool may take all the tasks.)
+TEST(BitEqualityOfWorkersTest, BothComputeAPartOfEveryProduct) {
+  const Circumstances with_others = {.name = "with 15 others",
+                                     .num_others = 14};
+  SerialExecutor serial;
+  const std::vector<Generated> alone =
+      RunProbes(kLargeModel, with_others, &serial);
+  PinnedExecutor both(2);
+  const std::vector<Generated> shared =
+      RunProbes(kLargeModel, with_others, &both);
+  ExpectSame(alone[0], shared[0]);
+  ExpectSame(alone[1], shared[1]);
+  // In a step, each of 2 layers has four products, attention apart; then comes
+  // lm_head. Nothing that is given to the executor has a single task, save the
+  // sampler's work in steps that look at one row of logits.
+  EXPECT_GE(both.num_shared_calls(), (2 * 4 + 1) * kProbeMaxTokens);
+  EXPECT_LE(both.num_unshared_calls(), kProbeMaxTokens);
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,172 @@
+// The sampler against a plain one in double precision.
+
+#include "runtime/engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/executor.h"
+#include "runtime/base/philox.h"
+
+namespace folio {
+namespace {
+
+constexpr int32_t kVocabSize = 1000;
+// Sums of 1,000 f32 exponentials against doubles: an f32 has 24 bits, so each
+// term is off by about 1e-7 of itself, and so is their sum.
+constexpr double kTolerance = 2e-6;
+
+std::vector<float> RandomLogits(uint64_t seed) {
+  std::vector<float> logits(kVocabSize);
+  for (int32_t i = 0; i < kVocabSize; ++i) {
+    logits[i] = static_cast<float>(12 * UniformDouble(seed, 3, i) - 6);
+  }
+  return logits;
+}
+
+double PlainLogSumExp(const std::vector<float>& logits, double temperature) {
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit / temperature);
+  return std::log(sum);
+}
+
+// One step in which each sequence, made from `params`, samples one row.
+class SamplerTest : public testing::Test {
+ protected:
+  void AddSequence(const SamplingParams& params, std::vector<float> logits) {
+    auto request = std::make_shared<Request>();
+    request->prompt = {1, 2};
+    request->sampling = params;
+    sequences_.push_back(std::make_unique<Sequence>(
+        SequenceId{sequences_.size() + 1}, std::move(request), 0, 100));
+    rows_.push_back(std::move(logits));
+  }
+
+  void Sample() {
+    const int32_t rows = static_cast<int32_t>(rows_.size());
+    ColumnBlocks logits(rows, {0, 512, kVocabSize});
+    std::vector<const Sequence*> sequences;
+    std::vector<SampleInput> samples;
+    std::vector<int32_t> logits_rows(rows);
+    std::iota(logits_rows.begin(), logits_rows.end(), 0);
+    for (int32_t row = 0; row < rows; ++row) {
+      std::copy_n(rows_[row].begin(), 512, logits.block_data(0) + row * 512);
+      std::copy(rows_[row].begin() + 512, rows_[row].end(),
+                logits.block_data(1) + row * (kVocabSize - 512));
+      sequences.push_back(sequences_[row].get());
+      samples.push_back({.logits_row = row, .sequence = row});
+    }
+    StepInput input;
+    input.logits_rows = logits_rows;
+    input.samples = samples;
+    SerialExecutor executor;
+    Sampler sampler(&executor);
+    sampler.Start(input, sequences, result_);
+    sampler.SampleTile(logits, 0, rows, result_);
+  }
+
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::vector<std::vector<float>> rows_;
+  StepResult result_;
+};
+
+TEST_F(SamplerTest, GreedyTakesTheFirstOfTheLargest) {
+  std::vector<float> logits = RandomLogits(1);
+  logits[700] = logits[300] = 50;
+  AddSequence({}, logits);
+  Sample();
+  EXPECT_THAT(result_.sequences[0].sampled.tokens, testing::ElementsAre(300));
+  EXPECT_TRUE(result_.sequences[0].sampled.logprobs.empty());
+}
+
+TEST_F(SamplerTest, LogprobsAreOfTheRawDistribution) {
+  const std::vector<float> logits = RandomLogits(2);
+  AddSequence({.temperature = 0.3f, .seed = 5, .logprobs = 4}, logits);
+  Sample();
+  const ScoredTokens& sampled = result_.sequences[0].sampled;
+  const double log_sum = PlainLogSumExp(logits, 1);
+  EXPECT_NEAR(sampled.logprobs[0], logits[sampled.tokens[0]] - log_sum,
+              kTolerance);
+
+  std::vector<int32_t> order(kVocabSize);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  ASSERT_EQ(sampled.TopOf(0).size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(sampled.TopOf(0)[i].token, order[i]);
+    EXPECT_NEAR(sampled.TopOf(0)[i].logprob, logits[order[i]] - log_sum,
+                kTolerance);
+  }
+}
+
+TEST_F(SamplerTest, DrawsInvertTheCumulativeDistribution) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    AddSequence({.temperature = 0.7f, .seed = seed}, RandomLogits(seed));
+  }
+  Sample();
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const TokenId token = result_.sequences[seed].sampled.tokens[0];
+    const double u = UniformDouble(seed, /*stream=*/0, /*position=*/0);
+    const double log_sum = PlainLogSumExp(rows_[seed], 0.7);
+    double below = 0;
+    for (TokenId t = 0; t < token; ++t) {
+      below += std::exp(rows_[seed][t] / 0.7 - log_sum);
+    }
+    const double with = below + std::exp(rows_[seed][token] / 0.7 - log_sum);
+    EXPECT_GT(u, below - kTolerance) << "seed " << seed;
+    EXPECT_LT(u, with + kTolerance) << "seed " << seed;
+  }
+}
+
+TEST_F(SamplerTest, DrawNumberCountsGeneratedTokens) {
+  const SamplingParams params{.temperature = 1.0f, .seed = 9};
+  const std::vector<float> flat(kVocabSize, 0.0f);
+  for (int generated = 0; generated < 50; ++generated) {
+    AddSequence(params, flat);
+    sequences_.back()->tokens.resize(2 + generated, 0);
+  }
+  Sample();
+  for (int generated = 0; generated < 50; ++generated) {
+    // Of equal weights, draw u takes token floor(u * size).
+    const double u = UniformDouble(9, 0, generated);
+    EXPECT_EQ(result_.sequences[generated].sampled.tokens[0],
+              static_cast<TokenId>(u * kVocabSize));
+  }
+}
+
+TEST_F(SamplerTest, WhatIsNotANumberIsMarked) {
+  std::vector<float> nan = RandomLogits(1);
+  nan[999] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> infinite = RandomLogits(1);
+  infinite[0] = std::numeric_limits<float>::infinity();
+  const std::vector<float> nothing(kVocabSize,
+                                   -std::numeric_limits<float>::infinity());
+  AddSequence({}, nan);
+  AddSequence({}, infinite);
+  AddSequence({}, nothing);
+  AddSequence({}, RandomLogits(1));
+  Sample();
+  EXPECT_TRUE(result_.sequences[0].not_finite);
+  EXPECT_TRUE(result_.sequences[1].not_finite);
+  EXPECT_TRUE(result_.sequences[2].not_finite);
+  EXPECT_FALSE(result_.sequences[3].not_finite);
+}
+
+TEST_F(SamplerTest, TinyTemperatureIsGreedy) {
+  const std::vector<float> logits = RandomLogits(4);
+  AddSequence({.temperature = 1e-45f, .seed = 1}, logits);
+  AddSequence({}, logits);
+  Sample();
+  EXPECT_EQ(result_.sequences[0].sampled.tokens,
+            result_.sequences[1].sampled.tokens);
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,99 @@
+// An engine, clients that want everything at once, and an audit of every step.
+
+#ifndef TESTS_SIMULATION_ENGINE_SIMULATION_H_
+#define TESTS_SIMULATION_ENGINE_SIMULATION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/executor.h"
+#include "runtime/engine/engine.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace folio {
+
+// How often each kind of event occurred.
+using EventCounts = std::map<std::string, int64_t>;
+
+// One engine with a ScriptedModel, a small pool and a manual clock, all of
+// whose sizes, arrivals, cancels and deadlines follow from a seed. Every
+// expectation is CHECKed as the run goes; a failure names the seed.
+class EngineSimulation {
+ public:
+  EngineSimulation(uint64_t seed, EventCounts* counts);
+  ~EngineSimulation();
+
+  // Runs `num_steps` steps under load, then until nothing is live.
+  void Run(int64_t num_steps);
+
+  // A digest of every batch (who had how many pages and tokens in it) and every
+  // event so far, in order.
+  uint64_t trace() const { return trace_; }
+  int64_t num_steps() const { return num_steps_; }
+
+ private:
+  // What the simulation knows of a live request without asking the engine.
+  struct Client {
+    Request request;
+    int32_t limit = 0;
+    std::vector<TokenId> expected;  // To be generated, were it left alone.
+    FinishReason expected_finish{};
+    bool cancelled = false;
+    std::vector<TokenId> received;
+    std::vector<TokenId> prompt_scored;
+    std::string text;
+    FinishReason sample_finish = FinishReason::kNone;
+    int64_t steps_left = 0;  // Until it must have ended.
+  };
+
+  // Draws from [low, high].
+  int64_t Uniform(int64_t low, int64_t high);
+  bool Chance(double probability);
+  void Count(const std::string& event) { ++(*counts_)[event]; }
+
+  EngineOptions RandomOptions();
+  Request RandomRequest();
+  void SubmitRandomRequest();
+  void SubmitInvalidRequest();
+  void Expect(Client& client) const;
+  void CancelRandomClient();
+  void PreemptRandomClient();
+  // The most steps in which `client`, when it is the oldest, comes to its end:
+  // the oldest gets a token at least in every step and is never preempted for
+  // another. (When all is recomputed, each token costs all before it again.)
+  int64_t StepsFor(const Client& client) const;
+  // The same for all live clients, one after the other: first come, first
+  // served.
+  int64_t StepBound() const;
+  std::string StateOf(RequestId request);
+
+  void TakeStep();
+  void AuditStep();
+  void Receive(const TokenEvent& event);
+  void CheckEnd(const Client& client, const TokenEvent& event);
+  void MixIntoTrace(uint64_t value);
+
+  const uint64_t seed_;
+  EventCounts* const counts_;
+  uint64_t num_draws_ = 0;
+  ManualClock clock_;
+  SerialExecutor executor_;
+  Tokenizer tokenizer_;
+  int32_t context_length_ = 0;
+  std::unique_ptr<Engine> engine_;
+  StepOutput output_;
+
+  std::map<RequestId, Client> clients_;
+  std::vector<RequestId> ended_;  // Lately, to cancel when it is too late.
+  double arrival_rate_ = 0;       // Requests a step.
+  int64_t num_steps_ = 0;
+  uint64_t trace_ = 14695981039346656037u;
+};
+
+}  // namespace folio
+
+#endif  // TESTS_SIMULATION_ENGINE_SIMULATION_H_
