@@ -1,0 +1,193 @@
+#include "runtime/cli/generate_command.h"
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/base/utf8.h"
+#include "runtime/cli/connect.h"
+#include "runtime/cli/flags.h"
+#include "runtime/cli/generation_printer.h"
+#include "runtime/cli/open_engine.h"
+#include "runtime/client/client.h"
+#include "runtime/server/request_conversion.h"
+#include "runtime/server/response_conversion.h"
+
+namespace folio {
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  folio generate --prompt "Once upon a time" --max-tokens 32
+  folio generate --server 127.0.0.1:50051 --prompt Hello --temperature 0.8 --seed 7
+  folio generate --model my-model --token-ids 1,2,3 --logprobs 5 --prompt-logprobs --json
+  folio generate --prompt Hello --no-cache
+
+Without --server it runs in this process. With --json there is a line for each
+new piece, {"token_ids", "text"}, and a last one with all token_ids, text,
+finish_reason, usage, seed and, where asked for, logprobs and prompt_logprobs.
+Text is bytes, one for each token id up to 255; ids above have none (use --json
+to see them).)";
+
+struct GenerateFlags {
+  std::optional<std::string> server;  // Absent: in this process.
+  EngineFlags engine;
+  bool no_cache = false;
+
+  std::optional<std::string> prompt;
+  std::vector<int32_t> token_ids;  // Without `prompt`.
+  std::optional<int32_t> max_tokens;
+  std::optional<float> temperature;
+  std::optional<uint64_t> seed;
+  std::optional<int32_t> logprobs;
+  bool prompt_logprobs = false;
+  bool json = false;
+};
+
+absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
+  v1::GenerateRequest request;
+  if (flags.prompt.has_value()) {
+    if (!IsValidUtf8(*flags.prompt)) {
+      return absl::InvalidArgumentError(
+          "--prompt is not valid UTF-8; give such bytes as --token-ids");
+    }
+    request.set_text(*flags.prompt);
+  } else {
+    request.mutable_token_ids()->mutable_ids()->Add(flags.token_ids.begin(),
+                                                    flags.token_ids.end());
+  }
+  if (flags.max_tokens) request.set_max_tokens(*flags.max_tokens);
+  v1::SamplingParams& sampling = *request.mutable_sampling();
+  if (flags.temperature) sampling.set_temperature(*flags.temperature);
+  if (flags.seed) sampling.set_seed(*flags.seed);
+  if (flags.logprobs) sampling.set_logprobs(*flags.logprobs);
+  if (flags.prompt_logprobs) sampling.set_prompt_logprobs(true);
+  return request;
+}
+
+absl::Status GenerateRemotely(const std::string& server,
+                              const v1::GenerateRequest& request,
+                              GenerationPrinter& printer) {
+  FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                         ConnectTo(server));
+  const auto print = [&](const v1::GenerateResponse& response) {
+    printer.Add(response);
+    return std::cout.good();
+  };
+  return ExplainBroken(client->Generate(request, print), server, kIncomplete);
+}
+
+// Hands the step's news to `printer`; how the request ended, once it has.
+std::optional<absl::Status> PrintEvents(const TokenEvents& events,
+                                        GenerationPrinter& printer) {
+  std::optional<absl::Status> end;
+  v1::GenerateResponse response;
+  for (const TokenEvent& event : events) {
+    AppendToProto(event, response);
+    if (event.terminal) end = StatusOfFinish(event.finish_reason);
+  }
+  printer.Add(response);
+  return end;
+}
+
+absl::Status GenerateHere(const GenerateFlags& flags,
+                          const v1::GenerateRequest& proto,
+                          GenerationPrinter& printer) {
+  EngineOptions options = flags.engine.ToOptions();
+  options.scheduler.recompute_always = flags.no_cache;
+  FOLIO_ASSIGN_OR_RETURN(
+      const std::unique_ptr<OpenedEngine> opened,
+      OpenEngine(flags.engine.model, flags.engine.threads, options));
+  Engine& engine = *opened->engine;
+  FOLIO_ASSIGN_OR_RETURN(
+      Request request,
+      RequestFromProto(proto, engine.model_info(), *opened->tokenizer));
+  FOLIO_RETURN_IF_ERROR(engine.Prepare(request));
+  v1::GenerateResponse first;
+  first.set_seed(*request.sampling.seed);
+  printer.Add(first);
+  FOLIO_RETURN_IF_ERROR(engine.Submit(std::move(request)));
+
+  StepOutput output;
+  while (true) {
+    engine.Step(output);
+    const std::optional<absl::Status> end = PrintEvents(output.events, printer);
+    if (end.has_value()) return *end;
+    if (!std::cout.good()) return absl::CancelledError("nobody reads stdout");
+  }
+}
+
+absl::Status Generate(const GenerateFlags& flags) {
+  FOLIO_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ToProto(flags));
+  GenerationPrinter printer(flags.json);
+  FOLIO_RETURN_IF_ERROR(flags.server.has_value()
+                            ? GenerateRemotely(*flags.server, request, printer)
+                            : GenerateHere(flags, request, printer));
+  printer.Finish(flags.logprobs.has_value(), flags.prompt_logprobs);
+  return absl::OkStatus();
+}
+
+void AddInputOptions(CLI::App& app, GenerateFlags& flags) {
+  CLI::App* const input = app.add_option_group("Prompt", "exactly one of");
+  input->add_option("--prompt", flags.prompt, "Text")->type_name("TEXT");
+  AddListOption(*input, "--token-ids", flags.token_ids, "Token ids");
+  input->require_option(1);
+}
+
+void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
+  app.add_option("--max-tokens", flags.max_tokens,
+                 "Most tokens to generate. Default: as many as fit")
+      ->type_name("N");
+  app.add_option("--temperature", flags.temperature,
+                 "0: greedy (the default); above: softmax(logits / T)")
+      ->type_name("T");
+  AddSeedOption(app, flags.seed,
+                "Equal seeds give equal tokens. Default: drawn");
+  app.add_option("--logprobs", flags.logprobs,
+                 "Logprob of each token, and of the K likeliest")
+      ->type_name("K");
+  app.add_flag("--prompt-logprobs", flags.prompt_logprobs,
+               "Logprobs of the prompt's tokens, too");
+  app.add_flag("--json", flags.json, "One JSON object a line");
+}
+
+// Flags that only an engine in this process can follow.
+void RefuseWithServer(const CLI::App& engine_options) {
+  for (const CLI::Option* option : engine_options.get_options()) {
+    if (option->count() == 0) continue;
+    throw CLI::ValidationError(
+        option->get_name(),
+        "a server has an engine of its own; leave out this flag or --server");
+  }
+}
+
+}  // namespace
+
+void AddGenerateCommand(CLI::App& app, CommandRun& run) {
+  const auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* const command = app.add_subcommand(
+      "generate", "Generates from one prompt, streaming to stdout");
+  command->footer(kExamples);
+  AddServerOption(*command, flags->server,
+                  "A running server. Default: run in this process");
+  AddInputOptions(*command, *flags);
+  AddSamplingOptions(*command, *flags);
+  CLI::App* const engine =
+      command->add_option_group("Engine", "without --server");
+  AddEngineFlags(*engine, flags->engine);
+  engine->add_flag("--no-cache", flags->no_cache,
+                   "Compute the whole sequence again for every token");
+  command->callback([flags, engine, &run] {
+    if (flags->server.has_value()) RefuseWithServer(*engine);
+    run = [flags] { return Generate(*flags); };
+  });
+}
+
+}  // namespace folio

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test.
+# The last lines are ctest's summary.
+. "$(dirname "${BASH_SOURCE[0]}")/../runtime/setup.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: tests/run.sh [--asan | --tsan]
+
+Installs what is missing (Debian 12), builds everything and runs every test.
+
+  --asan   with AddressSanitizer and UndefinedBehaviorSanitizer, in build/asan
+  --tsan   with ThreadSanitizer, all but gRPC and oneTBB, in build/tsan
+  --help   this text
+  (none)   the Release build, in build/release
+
+Examples:
+  tests/run.sh
+  tests/run.sh --asan
+TEXT
+}
+
+preset=release
+[ "$#" -le 1 ] || { usage >&2; exit 2; }
+case "${1:-}" in
+  "") ;;
+  --asan) preset=asan ;;
+  --tsan) preset=tsan ;;
+  -h | --help) usage; exit 0 ;;
+  *) printf 'folio: unknown option %s; tests/run.sh --help says what there is\n' "$1" >&2; exit 2 ;;
+esac
+
+install_dependencies
+build "$preset"
+say "Testing build/$preset"
+exec ctest --preset "$preset" --parallel "$build_jobs"

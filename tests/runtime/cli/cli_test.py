@@ -1,0 +1,491 @@
+"""The commands of `folio`, on the embedded model.
+
+Usage: cli_test.py FOLIO INTROSPECTION_PROTO
+"""
+
+import json
+import re
+import signal
+import struct
+import sys
+import time
+import unittest
+
+from folio_binary import Folio, Server, TIMEOUT_SECONDS
+
+COMMANDS = ("serve", "generate", "memory", "bench")
+PROMPT = "Where is every byte of this?"
+LOGPROBS = ("--logprobs", "3", "--prompt-logprobs")
+# A request without a limit takes this one very long.
+SLOW = ("--model", "random:hidden=512,layers=8,context=8192")
+# Making this one takes seconds.
+SLOW_TO_LOAD = ("--model", "random:vocab=50257,hidden=1024,heads=16,layers=12")
+
+folio = None
+proto_path = None
+
+
+def generate(*args):
+    return folio.json_lines("generate", *args)
+
+
+def interrupt(process):
+    """Returns the exit status."""
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT_SECONDS)
+    return process.returncode
+
+
+def catches(process, sig):
+    """Whether the process has a handler for the signal."""
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+        caught = re.search(r"^SigCgt:\s*(\w+)$", file.read(), re.M)[1]
+    return int(caught, 16) >> (sig - 1) & 1 == 1
+
+
+class HelpTest(unittest.TestCase):
+    def test_every_command_has_help_with_examples(self):
+        for command in [(), *((name,) for name in COMMANDS)]:
+            result = folio.run(*command, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertEqual(result.stderr, "")
+            example = " ".join(("  folio", *command))
+            self.assertIn("Examples:\n" + example, result.stdout)
+
+    def test_version(self):
+        result = folio.run("--version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"\Afolio \d+\.\d+\.\d+\n\Z")
+
+    def test_help_names_every_command(self):
+        text = folio.run("--help").stdout
+        for command in COMMANDS:
+            self.assertRegex(text, rf"\n  {command} +\w")
+
+
+class ErrorTest(unittest.TestCase):
+    def assert_refused(self, args, status, needle):
+        result = folio.run(*args)
+        self.assertEqual(result.returncode, status, (args, result.stderr))
+        self.assertEqual(result.stdout, "", args)
+        self.assertRegex(result.stderr, r"\Afolio: [^\n]+\n\Z", args)
+        self.assertIn(needle, result.stderr, args)
+
+    def test_unknown_flags_are_refused(self):
+        for args in [("serve",), ("generate", "--prompt", "x"),
+                     ("memory", "--server", "127.0.0.1:1"), ("bench",)]:
+            self.assert_refused((*args, "--bogus"), 2, "--bogus")
+        self.assert_refused(("--bogus",), 2, "")
+        for word in ("gen", "help"):
+            self.assert_refused((word, "--prompt", "x"), 2,
+                                f"'{word}' is not a command; the commands are "
+                                "serve, generate, memory, bench ")
+        self.assert_refused(("serve", "80", "--port"), 2,
+                            "not expected: 80 --port ")
+
+    def test_usage(self):
+        here = ("generate", "--prompt", "x")
+        there = (*here, "--server", "127.0.0.1:1")
+        for args, needle in [
+                ((), "folio --help"),
+                (("generate",), "--prompt"),
+                ((*here, "--token-ids", "1"), "--token-ids"),
+                (("generate", "--token-ids", "1,b,3"), "'b'"),
+                (("generate", "--token-ids", "1,"), "''"),
+                (("generate", "--token-ids", "4294967296"), "4294967296"),
+                ((*here, "--kv-pool", "256 MiB"), "--kv-pool"),
+                ((*here, "--seed", "-1"), "--seed"),
+                ((*here, "--seed", "18446744073709551616"), "--seed"),
+                ((*here, "--max-tokens", "many"), "--max-tokens"),
+                ((*here, "--threads", "0"), "--threads"),
+                ((*here, "--max-batch-tokens", "2000000000"), "1048576"),
+                ((*here, "--max-batch-sequences", "0"), "65536"),
+                ((*there, "--no-cache"), "--no-cache"),
+                ((*there, "--model", "folder"), "--model"),
+                ((*there, "--page-size", "8"), "--page-size"),
+                (("memory",), "--server"),
+                (("memory", "--server", ""), "--server"),
+                (("memory", "--server", "nowhere"), "'nowhere'"),
+                ((*here, "--server", "127.0.0.1:0"), "from 1 to 65535"),
+                ((*here, "--server", "::1:80"), "'::1:80'"),
+                (("serve", "--listen", "nowhere"), "'nowhere'"),
+                (("serve", "--listen", "127.0.0.1:65536"), "0 to 65535"),
+                (("bench", "--streams", "99999999"), "65536"),
+                (("bench", "--streams", "1,0"), "--streams"),
+                (("bench", "--streams", ""), "--streams"),
+                (("bench", "--generate-tokens", "1"), "--generate-tokens"),
+                (("bench", "--prompt-tokens", "0"), "--prompt-tokens")]:
+            self.assert_refused(args, 2, needle)
+
+    def test_what_cannot_be_done(self):
+        here = ("generate", "--prompt", "x")
+        for args, needle in [
+                (("generate", "--token-ids", "1,128"), "token_ids[1] is 128"),
+                (("generate", "--token-ids", "-1"), "token_ids[0] is -1"),
+                (("generate", "--token-ids", "2147483647"), "2147483647"),
+                (("generate", "--prompt", "\u00e9"), "0xc3"),
+                (("generate", "--prompt", ""), "empty"),
+                (("generate", "--token-ids", ""), "empty"),
+                ((*here, "--temperature", "nan"), "temperature"),
+                ((*here, "--temperature", "-0.5"), "temperature"),
+                ((*here, "--logprobs", "21"), "logprobs"),
+                ((*here, "--max-tokens", "-1"), "max_tokens"),
+                ((*here, "--page-size", "12"), "12"),
+                ((*here, "--kv-pool", "1KiB"), "pool"),
+                ((*here, "--max-batch-tokens", "4"), "4"),
+                ((*here, "--model", "no-such-folder"), "no-such-folder"),
+                ((*here, "--model", "x"), "--model takes a folder with"),
+                (("bench", "--streams", "2", "--max-batch-sequences", "1"), "2"),
+                (("bench", "--streams", "4", "--kv-pool", "64KiB"), "64KiB"),
+                (("bench", "--prompt-tokens", "1000000"), "context")]:
+            self.assert_refused(args, 1, needle)
+
+    def test_bytes_that_are_no_text(self):
+        self.assert_refused(("generate", "--prompt", b"\xff"), 1, "UTF-8")
+
+    def test_nobody_listens(self):
+        for args in [("memory",), ("generate", "--prompt", "x")]:
+            self.assert_refused((*args, "--server", "127.0.0.1:1"), 1,
+                                "127.0.0.1:1")
+
+    def test_where_nobody_can_listen(self):
+        with Server(folio) as server:
+            result = folio.run("serve", "--listen", server.address)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        # After what serve has logged; gRPC says nothing of its own.
+        *log, last = result.stderr.splitlines()
+        self.assertTrue(last.startswith("folio: "), last)
+        self.assertIn(server.address, last)
+        for line in log:
+            self.assertRegex(line, r"^I\d{8} .* \w+\.cc:\d+\] ")
+
+
+class StdoutTest(unittest.TestCase):
+    """Output that can't be written is an error."""
+
+    def assert_fails(self, process, reason):
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertEqual(errors.splitlines()[-1],
+                         f"folio: can't write to stdout: {reason}")
+
+    def test_no_space(self):
+        with Server(folio) as server, open("/dev/full", "w") as full:
+            for args in [("--help",), ("--version",), ("serve", "--help"),
+                         ("generate", "--prompt", "x", "--max-tokens", "4"),
+                         ("generate", "--prompt", "x", "--json",
+                          "--server", server.address),
+                         ("memory", "--server", server.address),
+                         ("memory", "--server", server.address, "--json"),
+                         ("bench", "--streams", "1", "--generate-tokens", "2"),
+                         ("serve", "--listen", "127.0.0.1:0")]:
+                with self.subTest(args):
+                    self.assert_fails(folio.start(*args, stdout=full),
+                                      "No space left on device")
+
+    def test_a_reader_that_is_gone(self):
+        # Python ignores SIGPIPE; children that inherit this get EPIPE.
+        with Server(folio, *SLOW) as server:
+            ends = [folio.start(*args, "--server", server.address,
+                                restore_signals=False)
+                    for args in [("memory", "--follow"),
+                                 ("generate", "--prompt", PROMPT)]]
+            for process in ends:
+                process.stdout.read(1)
+                process.stdout.close()
+                process.stdout = None
+            # There have to be batches for the follower to notice.
+            third = folio.start("generate", "--prompt", PROMPT, "--server",
+                                server.address)
+            for process in ends:
+                self.assert_fails(process, "Broken pipe")
+            interrupt(third)
+
+
+class GenerateTest(unittest.TestCase):
+    def test_shape_of_json(self):
+        *deltas, last = generate("--prompt", PROMPT, "--max-tokens", "12",
+                                 *LOGPROBS)
+        self.assertEqual(
+            list(last), ["token_ids", "text", "finish_reason", "usage", "seed",
+                         "logprobs", "prompt_logprobs"])
+        self.assertEqual(len(last["token_ids"]), 12)
+        self.assertEqual(last["text"], bytes(last["token_ids"]).decode())
+        self.assertEqual(last["finish_reason"], "length")
+        self.assertEqual(last["usage"], {"prompt_tokens": len(PROMPT),
+                                         "generated_tokens": 12,
+                                         "preemptions": 0})
+        for delta in deltas:
+            self.assertEqual(list(delta), ["token_ids", "text"])
+        self.assertGreater(len(deltas), 1)
+        self.assertEqual(sum((d["token_ids"] for d in deltas), []),
+                         last["token_ids"])
+        self.assertEqual("".join(d["text"] for d in deltas), last["text"])
+
+    def test_logprobs(self):
+        last = generate("--prompt", PROMPT, "--max-tokens", "5", *LOGPROBS)[-1]
+        self.assertEqual([e["token_id"] for e in last["logprobs"]],
+                         last["token_ids"])
+        self.assertIsNone(last["prompt_logprobs"][0])
+        self.assertEqual([e["token_id"] for e in last["prompt_logprobs"][1:]],
+                         list(PROMPT.encode()[1:]))
+        for entry in last["logprobs"] + last["prompt_logprobs"][1:]:
+            self.assertEqual(list(entry), ["token_id", "logprob", "top"])
+            values = [e["logprob"] for e in entry["top"]]
+            self.assertEqual(len(values), 3)
+            self.assertEqual(values, sorted(values, reverse=True))
+            for value in [entry["logprob"], *values]:
+                self.assertLessEqual(value, 0)
+                # A float, to the last bit.
+                self.assertEqual(struct.unpack("f", struct.pack("f", value)),
+                                 (value,))
+        for entry in last["logprobs"]:  # Greedy takes the likeliest.
+            self.assertEqual(entry["logprob"], entry["top"][0]["logprob"])
+
+    def test_logprobs_only_when_asked_for(self):
+        last = generate("--prompt", "x", "--max-tokens", "1")[-1]
+        self.assertNotIn("logprobs", last)
+        self.assertNotIn("prompt_logprobs", last)
+        last = generate("--prompt", "x", "--max-tokens", "1", "--logprobs",
+                        "0")[-1]
+        self.assertEqual(last["logprobs"][0]["top"], [])
+
+    def test_no_tokens(self):
+        lines = generate("--prompt", PROMPT, "--max-tokens", "0",
+                         "--prompt-logprobs")
+        self.assertEqual(len(lines), 1)
+        self.assertEqual(lines[0]["token_ids"], [])
+        self.assertEqual(lines[0]["finish_reason"], "length")
+        self.assertEqual(len(lines[0]["prompt_logprobs"]), len(PROMPT))
+
+    def test_text_is_what_json_says(self):
+        args = ("--prompt", PROMPT, "--max-tokens", "20")
+        result = folio.run("generate", *args)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.stdout, generate(*args)[-1]["text"] + "\n")
+
+    def test_text_and_token_ids_are_the_same_prompt(self):
+        ids = ",".join(map(str, PROMPT.encode()))
+        self.assertEqual(
+            generate("--prompt", PROMPT, "--max-tokens", "9", "--seed", "1"),
+            generate("--token-ids", ids, "--max-tokens", "9", "--seed", "1"))
+
+    def test_a_drawn_seed_can_be_used_again(self):
+        args = ("--prompt", PROMPT, "--max-tokens", "24", "--temperature", "1")
+        first, second = generate(*args)[-1], generate(*args)[-1]
+        self.assertNotEqual(first["seed"], second["seed"])
+        self.assertNotEqual(first["token_ids"], second["token_ids"])
+        self.assertEqual(generate(*args, "--seed", str(first["seed"]))[-1], first)
+
+    def test_here_there_and_without_a_cache(self):
+        common = ("--prompt", PROMPT, "--max-tokens", "40", *LOGPROBS)
+        with Server(folio, "--page-size", "8", "--threads", "1") as server:
+            for temperature in ("0", "0.9"):
+                args = (*common, "--temperature", temperature, "--seed",
+                        "18446744073709551615")
+                here = generate(*args)[-1]
+                self.assertEqual(here["seed"], 2**64 - 1)
+                there = generate(*args, "--server", server.address)[-1]
+                self.assertEqual(there, here)
+                # Not a bit depends on when keys and values were computed.
+                self.assertEqual(generate(*args, "--no-cache")[-1], here)
+
+    def test_errors_of_a_server(self):
+        with Server(folio) as server:
+            result = folio.run("generate", "--server", server.address,
+                               "--token-ids", "500")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Afolio: token_ids\[0\] is 500;.*\n\Z")
+
+
+class ServeTest(unittest.TestCase):
+    def test_signals_end_it(self):
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            with Server(folio) as server:
+                status, seconds = server.stop(sig)
+                self.assertEqual(status, 0)
+                self.assertLess(seconds, 30)
+
+    def test_a_signal_while_loading_ends_it(self):
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            process = folio.start("serve", "--listen", "127.0.0.1:0",
+                                  *SLOW_TO_LOAD)
+            while not catches(process, sig):  # Long before the model is there.
+                self.assertIsNone(process.poll())
+            process.send_signal(sig)
+            output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+            self.assertEqual((process.returncode, output), (128 + sig, ""))
+
+    def test_a_second_signal_ends_it_at_once(self):
+        with Server(folio, *SLOW) as server:
+            client = folio.start("generate", "--server", server.address,
+                                 "--prompt", PROMPT)
+            client.stdout.read(1)  # It would go on for minutes.
+            server.process.send_signal(signal.SIGTERM)
+            while "shutting down" not in server.process.stderr.readline():
+                pass
+            status, seconds = server.stop(signal.SIGINT)
+            self.assertEqual(status, 128 + signal.SIGINT)
+            self.assertLess(seconds, 5)
+            client.communicate(timeout=TIMEOUT_SECONDS)
+            self.assertEqual(client.returncode, 1)
+
+    def test_the_log_has_the_time_of_the_signal(self):
+        with Server(folio) as server:
+            time.sleep(1.5)
+            server.process.send_signal(signal.SIGTERM)
+            _, log = server.process.communicate(timeout=TIMEOUT_SECONDS)
+        (begun, ended) = [
+            sum(float(part) * scale for part, scale in
+                zip(re.search(r"(\d\d):(\d\d):([\d.]+) ", line).groups(),
+                    (3600, 60, 1)))
+            for line in log.splitlines() if "KV pool" in line
+            or "shutting down" in line]
+        self.assertGreaterEqual((ended - begun) % 86400, 1.5)
+
+    def test_a_server_that_is_killed(self):
+        with Server(folio, *SLOW) as server:
+            clients = [folio.start(*args, "--server", server.address)
+                       for args in [("memory", "--follow"),
+                                    ("generate", "--prompt", PROMPT)]]
+            for client in clients:
+                client.stdout.read(1)
+            server.stop(signal.SIGKILL)
+            for client in clients:
+                _, errors = client.communicate(timeout=TIMEOUT_SECONDS)
+                self.assertEqual(client.returncode, 1)
+                self.assertRegex(
+                    errors, rf"\Afolio: the connection to {server.address} "
+                    r"broke \(.+\); the output above is incomplete; check that "
+                    r"the server still runs\n\Z")
+
+    def test_a_client_that_is_gone_leaves_no_pages(self):
+        with Server(folio, *SLOW) as server:
+            client = folio.start("generate", "--server", server.address,
+                                 "--prompt", PROMPT)
+            client.stdout.read(1)  # It has begun.
+            self.assertNotEqual(interrupt(client), 0)
+            deadline = time.monotonic() + TIMEOUT_SECONDS
+            while True:
+                report = folio.json_lines("memory", "--server",
+                                          server.address)[0]
+                if report["sequences_running"] == 0:
+                    break
+                self.assertLess(time.monotonic(), deadline)
+            self.assertEqual(report["memory"]["pages_in_use"], 0)
+
+
+def fields_of(message):
+    """Names of a message's fields, as the .proto file has them."""
+    with open(proto_path, encoding="utf-8") as file:
+        text = file.read()
+    body = re.search(rf"^message {message} {{\n(.*?)^}}", text, re.M | re.S)[1]
+    body = re.sub(r"//.*", "", body)
+    return re.findall(r"(\w+) = \d+;", body)
+
+
+class MemoryTest(unittest.TestCase):
+    def assert_identities(self, m):
+        self.assertEqual(m["pages_total"], m["pages_free"] + m["pages_in_use"] +
+                         m["pages_cached"])
+        self.assertEqual(m["pool_bytes"], m["pages_total"] * m["page_bytes"] +
+                         m["remainder_bytes"])
+        self.assertEqual(m["reserved_bytes"],
+                         m["holding_bytes"] + m["waste_bytes"])
+        self.assertEqual(m["holding_bytes"],
+                         m["tokens_held"] * m["bytes_per_token"])
+        self.assertEqual(sum(s["pages"] for s in m["sequences"]) -
+                         m["pages_in_use"], m["duplicate_pages_saved"])
+
+    def test_json_has_every_field_of_the_proto(self):
+        with Server(folio, *SLOW) as server:
+            request = folio.start("generate", "--server", server.address,
+                                  "--prompt", PROMPT)
+            follower = folio.start("memory", "--server", server.address,
+                                   "--follow", "--json")
+            reports = [json.loads(follower.stdout.readline()) for _ in range(5)]
+            interrupt(follower)
+            interrupt(request)
+        for report in reports:
+            self.assertCountEqual(report, fields_of("BatchReport"))
+            memory = report["memory"]
+            self.assertCountEqual(memory, fields_of("MemoryReport"))
+            self.assertEqual(len(memory["sequences"]), 1)
+            self.assertCountEqual(memory["sequences"][0],
+                                  fields_of("SequenceMemory"))
+            self.assert_identities(memory)
+            self.assertGreater(report["duration"], report["forward_duration"])
+            # The first step computes the prompt, each further one a token.
+            self.assertEqual(memory["tokens_held"],
+                             len(PROMPT) + report["step"] - 1)
+        first = reports[0]["step"]  # Following may begin anywhere.
+        self.assertEqual([r["step"] for r in reports],
+                         list(range(first, first + 5)))
+
+    def test_at_rest(self):
+        with Server(folio, "--kv-pool", "8MiB") as server:
+            (report,) = folio.json_lines("memory", "--server", server.address)
+            table = folio.run("memory", "--server", server.address)
+        memory = report["memory"]
+        self.assertEqual(memory["pool_bytes"], 8 << 20)
+        self.assertEqual(memory["pages_in_use"], 0)
+        self.assert_identities(memory)
+        self.assertEqual(table.returncode, 0)
+        self.assertRegex(table.stdout, r"\Aat +[-\d]+T[:\d]+\.\d{3}Z, after ")
+        for needle in ("8MiB (8388608 bytes)", "contiguous",
+                       f" pages x {memory['page_bytes']} bytes + remainder",
+                       "waste        0B = ",
+                       f"{memory['pages_total']} total",
+                       f"0 tokens held x {memory['bytes_per_token']} bytes "):
+            self.assertIn(needle, table.stdout)
+
+    def test_follow_is_a_line_for_each_batch_after_the_header(self):
+        num_tokens = 8  # As many as steps.
+        with Server(folio) as server:
+            follower = folio.start("memory", "--server", server.address,
+                                   "--follow")
+            self.assertRegex(follower.stdout.readline(), "^ *step .* waste ")
+            generate("--server", server.address, "--prompt", PROMPT,
+                     "--max-tokens", str(num_tokens))
+            server.stop(signal.SIGTERM)
+            lines, errors = follower.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertEqual((follower.returncode, errors), (0, ""))
+        self.assertEqual([int(line.split()[0]) for line in lines.splitlines()],
+                         list(range(1, num_tokens + 1)))
+
+
+class BenchTest(unittest.TestCase):
+    ARGS = ("bench", "--streams", "1,3", "--prompt-tokens", "20",
+            "--generate-tokens", "6")
+
+    def test_json(self):
+        for model in ((), ("--model", "random:vocab=300,hidden=32,heads=2")):
+            lines = folio.json_lines(*self.ARGS, *model)
+            self.assertEqual([line["streams"] for line in lines], [1, 3])
+            for line in lines:
+                self.assertGreater(line["prefill_tokens_per_second"], 0)
+                self.assertGreater(line["decode_tokens_per_second"], 0)
+                self.assertGreater(line["outside_forward_microseconds"], 0)
+                self.assertGreater(line["outside_forward_share"], 0)
+                self.assertLess(line["outside_forward_share"], 1)
+                # The first of the 6 tokens comes with the prefill.
+                self.assertEqual(line["decode_steps"], 5)
+
+    def test_streams_that_are_ahead(self):
+        # Two prompts a step: the first streams are two steps ahead of the last.
+        (line,) = folio.json_lines(
+            "bench", "--streams", "6", "--prompt-tokens", "8",
+            "--generate-tokens", "2", "--max-batch-tokens", "18")
+        self.assertGreater(line["decode_tokens_per_second"], 0)
+
+    def test_table(self):
+        result = folio.run(*self.ARGS)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(len(result.stdout.splitlines()), 4)
+
+
+if __name__ == "__main__":
+    folio = Folio(sys.argv[1])
+    proto_path = sys.argv[2]
+    unittest.main(argv=sys.argv[:1], verbosity=2)

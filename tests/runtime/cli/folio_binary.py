@@ -1,0 +1,60 @@
+"""How the tests here run the `folio` binary."""
+
+import json
+import signal
+import subprocess
+import time
+
+# Generous, for sanitizers on busy machines; a hang still fails.
+TIMEOUT_SECONDS = 120
+
+
+class Folio:
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, *args):
+        """Returns the finished process: returncode, stdout and stderr (text)."""
+        return subprocess.run([self.path, *args], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, encoding="utf-8",
+                              timeout=TIMEOUT_SECONDS)
+
+    def json_lines(self, *args):
+        """The objects that a command which has to succeed prints."""
+        result = self.run(*args, "--json")
+        assert result.returncode == 0, (args, result.stderr)
+        assert result.stderr == "", (args, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def start(self, *args, stdout=subprocess.PIPE, restore_signals=True):
+        return subprocess.Popen([self.path, *args], stdin=subprocess.DEVNULL,
+                                stdout=stdout, stderr=subprocess.PIPE,
+                                restore_signals=restore_signals,
+                                text=True, encoding="utf-8")
+
+
+class Server:
+    """`folio serve` on a free port, for a `with` block."""
+
+    def __init__(self, folio, *args):
+        self.process = folio.start("serve", "--listen", "127.0.0.1:0", *args)
+        line = self.process.stdout.readline()
+        prefix = "listening on "
+        if not line.startswith(prefix):
+            self.process.kill()
+            raise AssertionError(f"{line!r}, {self.process.stderr.read()!r}")
+        self.address = line[len(prefix):].strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop(signal.SIGTERM)
+
+    def stop(self, sig):
+        """Returns the exit status and how many seconds it took."""
+        start = time.monotonic()
+        self.process.send_signal(sig)
+        self.process.communicate(timeout=TIMEOUT_SECONDS)
+        return self.process.returncode, time.monotonic() - start
