@@ -49,17 +49,20 @@ say "folio generate --server $address --prompt \"$prompt\" --max-tokens 48"
 "$folio" generate --server "$address" --prompt "$prompt" --max-tokens 48
 printf '(random weights: nonsense is expected)\n'
 
-# A report in the middle of three more requests, each long enough to be met.
+# A report in the middle of three more requests, each long enough to be met: the
+# last in which any of them ran, unless there is one with all three.
 say "folio memory --server $address, while three requests run"
 generators=()
 for i in 1 2 3; do
-  "$folio" generate --server "$address" --prompt "$prompt ($i)" --max-tokens 900 \
+  "$folio" generate --server "$address" --prompt "$prompt ($i)" --max-tokens 3000 \
     >"$scratch/generate-$i.out" 2>"$scratch/generate-$i.log" &
   generators+=("$!")
 done
+: >"$scratch/report.out"
 for ((i = 0; i < 50; ++i)); do
-  "$folio" memory --server "$address" >"$scratch/report.out"
-  if grep -q '^sequences *[1-9]' "$scratch/report.out"; then break; fi
+  "$folio" memory --server "$address" >"$scratch/report.new"
+  if grep -q '^sequences *[1-9]' "$scratch/report.new"; then mv "$scratch/report.new" "$scratch/report.out"; fi
+  if grep -q '^sequences *3' "$scratch/report.out"; then break; fi
 done
 cat "$scratch/report.out"
 for generator in "${generators[@]}"; do
