@@ -35,8 +35,12 @@ elseif(FOLIO_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=thread)
   set(FOLIO_THREADED_LIBRARIES OFF)
+elseif(FOLIO_SANITIZE STREQUAL "fuzzer")  # Clang's.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=address,undefined)
+  set(FOLIO_THREADED_LIBRARIES OFF)
 elseif(FOLIO_SANITIZE)
-  message(FATAL_ERROR "FOLIO_SANITIZE is '${FOLIO_SANITIZE}'; use 'address' or 'thread', or leave it empty.")
+  message(FATAL_ERROR "FOLIO_SANITIZE is '${FOLIO_SANITIZE}'; use 'address', 'thread' or 'fuzzer', or leave it empty.")
 endif()
 
 # folio_library(NAME SOURCES file... [DEPENDS target...])

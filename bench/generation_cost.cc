@@ -20,7 +20,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model_registry.h"
-#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 
 namespace folio {
 namespace {
@@ -42,7 +42,7 @@ absl::StatusOr<Cost> Generate(const std::string& model_spec, int32_t prompt,
   FOLIO_ASSIGN_OR_RETURN(
       std::unique_ptr<Model> model,
       OpenModel(model_spec, options.model_limits(), executor));
-  const Tokenizer tokenizer(model->info().vocab_size);
+  const ByteTokenizer tokenizer(model->info().vocab_size);
   const SystemClock clock;
   FOLIO_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,

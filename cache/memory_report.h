@@ -11,7 +11,8 @@
 
 namespace folio {
 
-// One sequence's part. Its pages hold `tokens` tokens' K/V.
+// One sequence's part. Its pages hold `tokens` tokens' K/V: those computed,
+// less those whose pages have left the window.
 struct SequenceMemory {
   SequenceId sequence{};
   RequestId request{};

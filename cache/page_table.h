@@ -12,6 +12,10 @@ namespace folio {
 // A physical page: an index into KvStorage, in [0, num_pages).
 enum class PageId : int32_t {};
 
+// In a table: the page that was here left the window of attention, and has been
+// given back.
+inline constexpr PageId kNoPage{-1};
+
 constexpr int32_t ToIndex(PageId page) { return static_cast<int32_t>(page); }
 
 // One token's place in KvStorage. 0 <= offset < page_size.
@@ -21,7 +25,8 @@ struct Slot {
 };
 
 // A sequence's pages in logical order: position p lives in entry p / page_size,
-// at offset p % page_size. Each entry stands for one reference on its page.
+// at offset p % page_size. Each entry stands for one reference on its page, but
+// for those at the front whose pages have left the window (kNoPage).
 //
 // Only KvCache changes a table; it is the owner of those references. A table
 // must be released (KvCache::Release) before it is destroyed or overwritten.
@@ -32,11 +37,16 @@ class PageTable {
   PageTable& operator=(const PageTable&) = delete;
 
   std::span<const PageId> pages() const { return pages_; }
-  int32_t num_pages() const { return static_cast<int32_t>(pages_.size()); }
+  // Entries, with a page or without.
+  int32_t num_entries() const { return static_cast<int32_t>(pages_.size()); }
+  int32_t num_pages() const { return num_entries() - num_vacated_; }
+  // Entries at the front whose pages have left the window.
+  int32_t num_vacated() const { return num_vacated_; }
 
  private:
   friend class KvCache;
   std::vector<PageId> pages_;
+  int32_t num_vacated_ = 0;
 };
 
 }  // namespace folio

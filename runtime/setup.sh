@@ -12,14 +12,17 @@ readonly debian_packages=(
   build-essential cmake ninja-build
   libabsl-dev libtbb-dev libgoogle-glog-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev
+  libpcre2-dev libutf8proc-dev pkg-config
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc grpc-proto
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format git python3 python3-grpcio python3-protobuf
 )
+# What only the fuzzers need.
+readonly fuzz_packages=(clang-14 libclang-rt-14-dev)
 # The same for other systems, where only the reader knows the packages' names.
 readonly needed_tools=(c++ cmake ninja protoc grpc_cpp_plugin grpc_python_plugin python3)
 readonly needed_elsewhere="g++ 12, CMake 3.25, Ninja, Abseil 20220623, oneTBB 2021.8, glog 0.6, \
-CLI11 2.1, nlohmann-json 3.11, oneDNN 2.6, Highway 1.0.3, gRPC 1.51, Protobuf 3.21, grpc-proto, \
+CLI11 2.1, nlohmann-json 3.11, PCRE2 10.40, utf8proc 2.8, oneDNN 2.6, Highway 1.0.3, gRPC 1.51, Protobuf 3.21, grpc-proto, \
 GoogleTest 1.12, Google Benchmark 1.7, Python 3 with grpcio and protobuf (or later ones)"
 readonly build_jobs=2  # Some files take over a gigabyte to compile.
 
@@ -29,9 +32,10 @@ fail() { printf 'folio: %s\n' "$*" >&2; exit 1; }
 os_name() { (. /etc/os-release && printf '%s %s' "${ID:-unknown}" "${VERSION_ID:-}") 2>/dev/null || printf unknown; }
 is_debian_12() { [ "$(os_name)" = "debian 12" ]; }
 
+# missing_packages PACKAGE...
 missing_packages() {
   local package
-  for package in "${debian_packages[@]}"; do
+  for package in "$@"; do
     # Not installed packages make dpkg-query fail; what it prints decides.
     case "$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)" in
       ii*) ;;
@@ -40,9 +44,10 @@ missing_packages() {
   done
 }
 
+# install_packages PACKAGE...
 install_packages() {
   local missing as_root=()
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   if [ "${#missing[@]}" -eq 0 ]; then return; fi
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || fail "these packages are missing, and without sudo only root can install them: ${missing[*]}"
@@ -64,10 +69,11 @@ check_tools() {
     fail "this is $(os_name), not Debian 12, and these tools are missing: ${missing[*]}. Install $needed_elsewhere, and run this again"
 }
 
-# install_dependencies: on Debian 12 installs what is missing; elsewhere goes on
-# when the tools are there, and leaves the libraries to CMake to find.
+# install_dependencies [PACKAGE...]: on Debian 12 installs what is missing, and
+# those packages too; elsewhere goes on when the tools are there, and leaves the
+# libraries to CMake to find.
 install_dependencies() {
-  if is_debian_12; then install_packages; else check_tools; fi
+  if is_debian_12; then install_packages "${debian_packages[@]}" "$@"; else check_tools; fi
 }
 
 # build PRESET [TARGET...]: configures and builds build/PRESET.

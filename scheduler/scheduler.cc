@@ -173,26 +173,28 @@ class Scheduler::Planner {
   // was itself the youngest, and is preempted.
   bool TakeRunning(Iterator it) {
     if (tokens_left_ == 0) return true;
-    while (TokensThatFit(*it) == 0) {
+    while (TokensThatFit(*it, pages_free_) == 0) {
       const auto victim = std::prev(end_);
       end_ = victim;
       if (!IsOut(*victim)) PreemptPlanned(*victim);
       if (victim == it) return false;
     }
-    Take(*it, /*admitted=*/false);
+    Take(*it, pages_free_, /*admitted=*/false);
     return true;
   }
 
-  // How many more tokens' K/V the sequence's pages and the free ones can hold.
-  int64_t TokensThatFit(const Sequence& sequence) const {
-    return (int64_t{sequence.table.num_pages()} + pages_free_) *
+  // How many more tokens' K/V the sequence's pages and `pages` more can hold.
+  int64_t TokensThatFit(const Sequence& sequence, int64_t pages) const {
+    return (int64_t{sequence.table.num_entries()} + pages) *
                cache_.layout().page_size() -
            sequence.num_computed;
   }
 
-  void Take(const Sequence& sequence, bool admitted) {
-    const int32_t count = static_cast<int32_t>(std::min<int64_t>(
-        {sequence.num_uncomputed(), tokens_left_, TokensThatFit(sequence)}));
+  // Of the free pages, the sequence may take `pages`.
+  void Take(const Sequence& sequence, int64_t pages, bool admitted) {
+    const int32_t count = static_cast<int32_t>(
+        std::min<int64_t>({sequence.num_uncomputed(), tokens_left_,
+                           TokensThatFit(sequence, pages)}));
     tokens_left_ -= count;
     pages_free_ -= PagesToAdd(sequence, sequence.num_computed + count);
     plan_.num_tokens += count;
@@ -202,7 +204,7 @@ class Scheduler::Planner {
 
   int64_t PagesToAdd(const Sequence& sequence, int64_t num_tokens) const {
     return std::max<int64_t>(
-        0, cache_.layout().PagesFor(num_tokens) - sequence.table.num_pages());
+        0, cache_.layout().PagesFor(num_tokens) - sequence.table.num_entries());
   }
 
   // Takes the victim's pages, and what this plan had meant for it.
@@ -227,13 +229,15 @@ class Scheduler::Planner {
     for (const Sequence& sequence : scheduler_.waiting_) {
       if (HasExpired(sequence, now_)) continue;
       if (tokens_left_ == 0 || sequences_left_ == 0) return;
-      const int64_t pages_needed = cache_.layout().PagesFor(
+      const int64_t pages_needed = cache_.PagesInWindow(
           std::min(sequence.num_tokens() + 1, sequence.limit));
-      if (pages_needed > pages_free_ - pages_promised) return;
-      const int64_t pages_before = pages_free_;
-      Take(sequence, /*admitted=*/true);
+      const int64_t pages = pages_free_ - pages_promised;
+      if (pages_needed > pages) return;
+      Take(sequence, pages, /*admitted=*/true);
       --sequences_left_;
-      pages_promised += pages_needed - (pages_before - pages_free_);
+      // (A chunk longer than the window takes more than is needed later.)
+      const int64_t pages_taken = pages + pages_promised - pages_free_;
+      pages_promised += std::max<int64_t>(0, pages_needed - pages_taken);
     }
   }
 
@@ -336,7 +340,10 @@ void Scheduler::CommitSequence(Queue::iterator sequence,
     Finish(sequence, stopped ? FinishReason::kStop : FinishReason::kLength,
            events);
   } else if (options_.recompute_always && accepted > 0) {
+    cache_->Release(sequence->table);
     sequence->num_computed = 0;
+  } else {
+    cache_->ReleaseBeforeWindow(sequence->table, sequence->num_computed);
   }
 }
 
@@ -377,7 +384,9 @@ void Scheduler::ReportSequences(BatchReport& report) const {
   StartReport(*cache_, pool_bytes_, context_length_, report.memory);
   for (const Sequence& sequence : running_) {
     AddToReport(*cache_, sequence.table, sequence.id, sequence.request->id,
-                sequence.num_computed, report.memory);
+                static_cast<int32_t>(
+                    cache_->TokensHeld(sequence.table, sequence.num_computed)),
+                report.memory);
   }
 }
 
@@ -400,14 +409,16 @@ void Scheduler::CheckInvariants() const {
     CHECK_LE(0, sequence.num_computed);
     CHECK_LE(sequence.num_computed, sequence.num_tokens());
     CHECK_LE(sequence.num_tokens(), sequence.limit);
-    CHECK_LE(sequence.num_computed, int64_t{sequence.table.num_pages()} *
+    CHECK_LE(sequence.num_computed, int64_t{sequence.table.num_entries()} *
                                         cache_->layout().page_size());
+    CHECK_LE(sequence.table.num_pages(),
+             cache_->PagesInWindow(sequence.num_computed));
     CHECK(sequence.is_running);
     pages += sequence.table.num_pages();
   }
   for (const Sequence& sequence : waiting_) {
     CHECK_EQ(sequence.num_computed, 0);
-    CHECK_EQ(sequence.table.num_pages(), 0);
+    CHECK_EQ(sequence.table.num_entries(), 0);
     CHECK(!sequence.is_running);
   }
   CHECK_EQ(pages, cache_->allocator().num_in_use());

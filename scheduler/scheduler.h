@@ -27,7 +27,7 @@ struct SchedulerOptions {
   // Tokens and sequences that one step computes at most.
   int32_t max_batch_tokens = 512;
   int32_t max_batch_sequences = 32;
-  // Forget the K/V of a sequence after each sample, so that every token costs
+  // Give back a sequence's pages after each sample, so that every token costs
   // the whole sequence again: what generating without a cache costs.
   bool recompute_always = false;
 
@@ -44,7 +44,7 @@ struct SchedulerOptions {
 //     compute, oldest first, in chunks;
 //   - then waiting requests are admitted, oldest first, while tokens, sequences
 //     and pages last. A request is admitted when pages for all its tokens and
-//     one more are free.
+//     one more are free, or as many as a window can span.
 //   - A running sequence that lacks a page takes those of the youngest running
 //     sequence, which goes back to the front of the queue and is recomputed.
 //

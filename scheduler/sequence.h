@@ -26,7 +26,7 @@ namespace folio {
 //
 // Invariant, between steps:
 //   0 <= num_computed <= num_tokens() <= limit   and
-//   num_computed <= table.num_pages() * page_size
+//   num_computed <= table.num_entries() * page_size
 struct Sequence {
   // `limit` is the most tokens, prompt included, that this sequence may have.
   Sequence(SequenceId sequence_id, std::shared_ptr<const Request> of,

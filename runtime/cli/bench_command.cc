@@ -129,8 +129,7 @@ absl::StatusOr<std::unique_ptr<OpenedEngine>> Open(const BenchFlags& flags) {
     };
   }
   FOLIO_ASSIGN_OR_RETURN(std::unique_ptr<OpenedEngine> opened,
-                         OpenEngine(flags.engine.model, flags.engine.threads,
-                                    options, choose_pool));
+                         OpenEngine(flags.engine, options, choose_pool));
   FOLIO_RETURN_IF_ERROR(Check(flags, *opened->engine));
   return opened;
 }

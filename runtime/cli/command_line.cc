@@ -17,9 +17,11 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/cli/bench_command.h"
 #include "runtime/cli/generate_command.h"
+#include "runtime/cli/inspect_command.h"
 #include "runtime/cli/memory_command.h"
 #include "runtime/cli/serve_command.h"
 #include "runtime/cli/stdout_writer.h"
+#include "runtime/cli/tokenize_command.h"
 #include "runtime/cli/visible_text.h"
 
 namespace folio {
@@ -102,6 +104,8 @@ int RunCommandLine(int argc, char** argv) {
   AddServeCommand(app, run);
   AddGenerateCommand(app, run);
   AddMemoryCommand(app, run);
+  AddInspectCommand(app, run);
+  AddTokenizeCommand(app, run);
   AddBenchCommand(app, run);
   try {
     app.parse(argc, argv);

@@ -57,6 +57,23 @@ CLI::Option* AddSeedOption(CLI::App& app, std::optional<uint64_t>& seed,
       ->type_name("S");
 }
 
+CLI::Option* AddElementTypeOption(CLI::App& app, const std::string& name,
+                                  std::optional<ElementType>& type,
+                                  const std::string& description) {
+  const auto parse = [name, &type](const std::string& text) {
+    type.reset();
+    if (text == "auto") return;
+    for (const ElementType known : {ElementType::kF32, ElementType::kBf16}) {
+      if (text == NameOf(known)) type = known;
+    }
+    if (type.has_value()) return;
+    throw CLI::ValidationError(name,
+                               "'" + text + "' is not one of auto, f32, bf16");
+  };
+  return app.add_option_function<std::string>(name, parse, description)
+      ->type_name("auto|f32|bf16");
+}
+
 CLI::Option* AddServerOption(CLI::App& app, std::optional<std::string>& server,
                              const std::string& description) {
   return app.add_option("--server", server, description)

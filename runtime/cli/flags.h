@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/element_type.h"
+
 namespace folio {
 
 // An amount of memory, such as 256MiB, into `bytes`, which must outlive `app`'s
@@ -29,6 +31,11 @@ CLI::Option* AddSeedOption(CLI::App& app, std::optional<uint64_t>& seed,
 
 // Takes ADDR:PORT with a port from `min_port` on.
 CLI::Validator HostPortCheck(int min_port);
+
+// auto, which leaves `type` empty, or the name of a type.
+CLI::Option* AddElementTypeOption(CLI::App& app, const std::string& name,
+                                  std::optional<ElementType>& type,
+                                  const std::string& description);
 
 // The address of a server, into `server`.
 CLI::Option* AddServerOption(CLI::App& app, std::optional<std::string>& server,

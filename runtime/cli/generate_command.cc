@@ -1,5 +1,7 @@
 #include "runtime/cli/generate_command.h"
 
+#include <glog/logging.h>
+
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -33,8 +35,8 @@ constexpr char kExamples[] = R"(Examples:
 Without --server it runs in this process. With --json there is a line for each
 new piece, {"token_ids", "text"}, and a last one with all token_ids, text,
 finish_reason, usage, seed and, where asked for, logprobs and prompt_logprobs.
-Text is bytes, one for each token id up to 255; ids above have none (use --json
-to see them).)";
+Special tokens, such as the one that ends a text, have no text (use --json to
+see their ids).)";
 
 struct GenerateFlags {
   std::optional<std::string> server;  // Absent: in this process.
@@ -42,8 +44,10 @@ struct GenerateFlags {
   bool no_cache = false;
 
   std::optional<std::string> prompt;
+  bool parse_special = false;
   std::vector<int32_t> token_ids;  // Without `prompt`.
   std::optional<int32_t> max_tokens;
+  bool ignore_eos = false;
   std::optional<float> temperature;
   std::optional<uint64_t> seed;
   std::optional<int32_t> logprobs;
@@ -59,11 +63,13 @@ absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
           "--prompt is not valid UTF-8; give such bytes as --token-ids");
     }
     request.set_text(*flags.prompt);
+    request.set_parse_special(flags.parse_special);
   } else {
     request.mutable_token_ids()->mutable_ids()->Add(flags.token_ids.begin(),
                                                     flags.token_ids.end());
   }
   if (flags.max_tokens) request.set_max_tokens(*flags.max_tokens);
+  if (flags.ignore_eos) request.set_ignore_eos(true);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (flags.temperature) sampling.set_temperature(*flags.temperature);
   if (flags.seed) sampling.set_seed(*flags.seed);
@@ -102,10 +108,12 @@ absl::Status GenerateHere(const GenerateFlags& flags,
                           GenerationPrinter& printer) {
   EngineOptions options = flags.engine.ToOptions();
   options.scheduler.recompute_always = flags.no_cache;
-  FOLIO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<OpenedEngine> opened,
-      OpenEngine(flags.engine.model, flags.engine.threads, options));
+  FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedEngine> opened,
+                         OpenEngine(flags.engine, options));
   Engine& engine = *opened->engine;
+  LOG_IF(WARNING, !flags.json && opened->tokenizer->info().kind == "none")
+      << "this model came without a tokenizer, so its tokens have no text; "
+         "--json shows their ids";
   FOLIO_ASSIGN_OR_RETURN(
       Request request,
       RequestFromProto(proto, engine.model_info(), *opened->tokenizer));
@@ -139,12 +147,16 @@ void AddInputOptions(CLI::App& app, GenerateFlags& flags) {
   input->add_option("--prompt", flags.prompt, "Text")->type_name("TEXT");
   AddListOption(*input, "--token-ids", flags.token_ids, "Token ids");
   input->require_option(1);
+  app.add_flag("--parse-special", flags.parse_special,
+               "Special tokens written in --prompt are meant as such");
 }
 
 void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
   app.add_option("--max-tokens", flags.max_tokens,
                  "Most tokens to generate. Default: as many as fit")
       ->type_name("N");
+  app.add_flag("--ignore-eos", flags.ignore_eos,
+               "Go on after the model's end-of-sequence tokens");
   app.add_option("--temperature", flags.temperature,
                  "0: greedy (the default); above: softmax(logits / T)")
       ->type_name("T");

@@ -1,16 +1,18 @@
 #include "runtime/cli/open_engine.h"
 
-#include <filesystem>
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
 #include <random>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "runtime/base/byte_size.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/flags.h"
+#include "runtime/cli/model_tokenizer.h"
 #include "runtime/model/model_registry.h"
 
 namespace folio {
@@ -26,26 +28,36 @@ uint64_t DrawSeedSource() {
   return uint64_t{device()} << 32 | device();
 }
 
-std::vector<TokenId> SpecialTokens(const ModelInfo& model) {
-  std::vector<TokenId> special = model.eos_tokens;
-  if (model.bos_token.has_value()) special.push_back(*model.bos_token);
-  return special;
-}
+// Says how far loading is, once a second from the first second on.
+class ProgressLines {
+ public:
+  ProgressLines(std::string name, const Clock* clock)
+      : name_(std::move(name)), clock_(clock), last_(clock->Now()) {}
 
-// Adds to the error of a model that is none what could be one.
-absl::Status ExplainModel(const std::string& model,
-                          const absl::Status& status) {
-  std::error_code ignored;
-  const bool is_folder =
-      std::filesystem::exists(model + "/config.json", ignored) &&
-      std::filesystem::exists(model + "/model.safetensors", ignored);
-  if (model.empty() || model.starts_with("random:") || is_folder) return status;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(absl::StripSuffix(status.message(), "."),
-                   "; --model takes a folder with config.json and "
-                   "model.safetensors, random:KEY=N,..., or is left out for "
-                   "the embedded model"));
+  void Show(int64_t done, int64_t total) {
+    const absl::Time now = clock_->Now();
+    if (now - last_ < absl::Seconds(1) || total == 0) return;
+    last_ = now;
+    std::cerr << "folio: loading " << name_ << ": " << 100 * done / total << "%"
+              << std::endl;
+  }
+
+ private:
+  const std::string name_;
+  const Clock* const clock_;
+  absl::Time last_;
+};
+
+// What a file of the model does not say, its tokenizer may.
+void TakeSpecialTokens(const TokenizerInfo& tokenizer, DecoderConfig& config) {
+  const auto exists = [&](TokenId token) { return token < config.vocab_size; };
+  if (!config.bos_token.has_value() && tokenizer.bos_token.has_value() &&
+      exists(*tokenizer.bos_token)) {
+    config.bos_token = tokenizer.bos_token;
+  }
+  if (!config.eos_tokens.empty()) return;
+  std::ranges::copy_if(tokenizer.eos_tokens,
+                       std::back_inserter(config.eos_tokens), exists);
 }
 
 }  // namespace
@@ -68,13 +80,24 @@ EngineOptions EngineFlags::ToOptions() const {
   return options;
 }
 
+void AddTypeOptions(CLI::App& app, WantedTypes& types) {
+  AddElementTypeOption(app, "--weights-dtype", types.weights,
+                       "What weights and products are computed in. auto: f32 "
+                       "for files of f32 or f16, else bf16 where it is fast");
+  AddElementTypeOption(app, "--kv-dtype", types.kv,
+                       "What keys and values are kept in. auto: as the "
+                       "weights");
+}
+
 void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                     const EngineFlagDefaults& defaults) {
   app.add_option("--model", flags.model,
-                 "Folder with config.json and model.safetensors; or random "
-                 "weights, with any of the keys vocab, hidden, heads, layers, "
-                 "context, seed. Default: the embedded model")
+                 "Folder in the Hugging Face layout, or a GGUF file; or random "
+                 "weights, with any of the keys arch, vocab, hidden, heads, "
+                 "kv_heads, head_dim, ffn, layers, context, window, seed. "
+                 "Default: the embedded model")
       ->type_name("PATH|random:KEY=N,...");
+  AddTypeOptions(app, flags.types);
   AddByteSizeOption(app, "--kv-pool", flags.kv_pool_bytes,
                     "Memory for keys and values, such as 1.5GiB. Default: " +
                         defaults.kv_pool);
@@ -99,21 +122,31 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
 }
 
 absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(
-    const std::string& model_name, int32_t threads, EngineOptions options,
+    const EngineFlags& flags, EngineOptions options,
     const ChoosePool& choose_pool) {
   FOLIO_RETURN_IF_ERROR(options.Validate());
   options.seed_source = DrawSeedSource();
   auto opened = std::make_unique<OpenedEngine>();
-  opened->executor = MakeParallelExecutor(threads);
-  absl::StatusOr<std::unique_ptr<Model>> opened_model =
-      OpenModel(model_name, options.model_limits(), opened->executor.get());
-  if (!opened_model.ok()) {
-    return ExplainModel(model_name, opened_model.status());
-  }
-  std::unique_ptr<Model> model = *std::move(opened_model);
+  opened->executor = MakeParallelExecutor(flags.threads);
+  FOLIO_ASSIGN_OR_RETURN(const ModelLocation location, FindModel(flags.model));
+  FOLIO_ASSIGN_OR_RETURN(ModelSource source, OpenModelSource(location));
+  FOLIO_ASSIGN_OR_RETURN(opened->tokenizer,
+                         OpenTokenizerOf(location, source.config));
+  TakeSpecialTokens(opened->tokenizer->info(), source.config);
+  LOG_IF(WARNING,
+         opened->tokenizer->info().vocab_size > source.config.vocab_size)
+      << "the tokenizer has " << opened->tokenizer->info().vocab_size
+      << " tokens and the model " << source.config.vocab_size
+      << ": text that needs one of the others will be refused";
+
+  LOG(INFO) << ExplainTypes(source, flags.types);
+  ProgressLines progress(source.name, &opened->clock);
+  std::unique_ptr<Model> model = LoadModel(
+      source, ChooseTypes(source, flags.types), options.model_limits(),
+      opened->executor.get(),
+      [&](int64_t done, int64_t total) { progress.Show(done, total); });
+  source.weights.reset();
   if (choose_pool) options.kv_pool_bytes = choose_pool(model->info(), options);
-  opened->tokenizer = std::make_unique<Tokenizer>(model->info().vocab_size,
-                                                  SpecialTokens(model->info()));
   FOLIO_ASSIGN_OR_RETURN(
       opened->engine,
       Engine::Create(options, std::move(model), opened->tokenizer.get(),

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
 #include "runtime/engine/engine.h"
+#include "runtime/model/model_registry.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace folio {
@@ -23,7 +24,8 @@ namespace folio {
 inline constexpr int kMaxBatchSequences = 1 << 16;
 
 struct EngineFlags {
-  std::string model;  // As model_registry.h has it; empty: the embedded one.
+  std::string model;  // As FindModel has it; empty: the embedded one.
+  WantedTypes types;
   int32_t threads = NumUsableCores();
   int32_t page_size = EngineOptions().page_size;
   std::optional<int64_t> kv_pool_bytes;
@@ -44,6 +46,9 @@ struct EngineFlagDefaults {
   std::string max_batch_sequences;
 };
 
+// Adds --weights-dtype and --kv-dtype.
+void AddTypeOptions(CLI::App& app, WantedTypes& types);
+
 // Adds --model and the others to `app`. `flags` must outlive its parsing.
 void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                     const EngineFlagDefaults& defaults = {});
@@ -57,14 +62,15 @@ struct OpenedEngine {
   std::unique_ptr<Engine> engine;
 };
 
-// Opens the model (`model` as in EngineFlags) and makes an engine for it.
-// `choose_pool`, if there is one, gives the bytes of the KV pool once the model
-// is known, in place of those in `options`. Errors say what is wrong with the
-// model or the options.
+// Opens the model that the flags name, and makes an engine for it; says on
+// stderr how far it is when that takes more than a second. `options` are those
+// of the flags, perhaps completed by the command. `choose_pool`, if there is
+// one, gives the bytes of the KV pool once the model is known, in place of
+// those in `options`. Errors say what is wrong with the model or the options.
 using ChoosePool = std::function<int64_t(const ModelInfo& model,
                                          const EngineOptions& options)>;
 absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(
-    const std::string& model, int32_t threads, EngineOptions options,
+    const EngineFlags& flags, EngineOptions options,
     const ChoosePool& choose_pool = nullptr);
 
 }  // namespace folio

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "runtime/base/byte_size.h"
 #include "runtime/base/status_macros.h"
@@ -83,15 +84,19 @@ int WaitForEndSignal() {
   return end_signal;
 }
 
-void LogEngine(const Engine& engine) {
+void LogEngine(Engine& engine) {
   const ModelInfo& model = engine.model_info();
   const EngineOptions& options = engine.options();
   LOG(INFO) << "model " << model.name << ", a " << model.architecture << ": "
-            << model.num_parameters << " parameters, vocabulary "
-            << model.vocab_size << ", context " << model.context_length;
+            << model.num_parameters << " parameters ("
+            << FormatByteSize(model.weight_bytes) << " in memory), vocabulary "
+            << model.vocab_size << ", context " << model.context_length
+            << (model.window.has_value()
+                    ? absl::StrCat(", sliding window ", *model.window)
+                    : "");
   LOG(INFO) << "KV pool " << FormatByteSize(options.kv_pool_bytes) << ": "
-            << engine.request_limits().pool_tokens << " tokens in pages of "
-            << options.page_size << "; up to "
+            << engine.scheduler().cache().num_pages() << " pages of "
+            << options.page_size << " tokens; up to "
             << options.scheduler.max_batch_tokens << " tokens of "
             << options.scheduler.max_batch_sequences << " sequences a step";
 }
@@ -100,8 +105,7 @@ absl::Status Serve(const ServeFlags& flags) {
   FLAGS_minloglevel = google::GLOG_INFO;
   HandleEndSignals();
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedEngine> opened,
-                         OpenEngine(flags.engine.model, flags.engine.threads,
-                                    flags.engine.ToOptions()));
+                         OpenEngine(flags.engine, flags.engine.ToOptions()));
   LogEngine(*opened->engine);
   FOLIO_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,

@@ -66,13 +66,12 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
       storage_(std::move(storage)),
       tokenizer_(tokenizer),
       clock_(clock),
-      request_limits_(
-          {.vocab_size = model_->info().vocab_size,
-           .context_length = model_->info().context_length,
-           .pool_tokens = int64_t{storage_->num_pages()} * options.page_size}),
+      cache_(storage_->layout(), storage_->num_pages(), model_->info().window),
+      request_limits_({.vocab_size = model_->info().vocab_size,
+                       .context_length = model_->info().context_length,
+                       .pool_tokens = cache_.CapacityTokens()}),
       inbox_(options.scheduler.max_batch_sequences +
              options.max_waiting_requests),
-      cache_(storage_->layout(), storage_->num_pages()),
       scheduler_(options.scheduler, model_->info().context_length,
                  storage_->pool_bytes(), &cache_),
       sampler_(executor) {}
@@ -128,7 +127,8 @@ bool Engine::Step(StepOutput& output) {
 void Engine::DrainInbox(StepOutput& output) {
   inbox_.Take(inbox_contents_);
   for (std::shared_ptr<const Request>& request : inbox_contents_.requests) {
-    detokenizers_.emplace(request->id, Detokenizer(tokenizer_));
+    detokenizers_.emplace(request->id,
+                          Detokenizer(tokenizer_, TextStart::kContinuation));
     scheduler_.Add(std::move(request));
   }
   for (RequestId request : inbox_contents_.aborts) {

@@ -118,13 +118,14 @@ class Engine {
   const Tokenizer* const tokenizer_;
   const Clock* const clock_;
 
+  KvCache cache_;  // The loop's; the edge's limits are made of its size.
+
   // The edge.
   const RequestLimits request_limits_;
   std::atomic<uint64_t> next_request_id_ = 1;
   Inbox inbox_;
 
   // The loop.
-  KvCache cache_;
   Scheduler scheduler_;
   StepBuilder step_builder_;
   Sampler sampler_;

@@ -32,7 +32,7 @@ struct Scratch {
   static size_t Floats(int32_t lines, int32_t head_dim) {
     const size_t l = lines;
     const size_t d = head_dim;
-    return Padded(l * d) * 2 + Padded(l) * 2 + l * kBlock + d * kBlock +
+    return Padded(l * d) * 2 + Padded(l) * 2 + l * kBlock + 3 * d * kBlock +
            Padded(d);
   }
 
@@ -45,7 +45,9 @@ struct Scratch {
     total = max + Padded(l);
     weights = total + Padded(l);
     keys = weights + l * kBlock;
-    no_key = keys + d * kBlock;
+    wide_keys = keys + d * kBlock;
+    wide_values = wide_keys + d * kBlock;
+    no_key = wide_values + d * kBlock;
   }
 
   // Whole cache lines, so that every array below is aligned.
@@ -57,18 +59,24 @@ struct Scratch {
   float* total;    // [lines]: sum of weights so far
   float* weights;  // [lines][kBlock]: scores, then weights, of this block
   float* keys;     // [head_dim][kBlock]: this block's keys, transposed
-  float* no_key;   // [head_dim]: zeros, for positions that nobody sees
+  // This block's keys and values as floats, when the pages hold bf16.
+  float* wide_keys;    // [kBlock][head_dim]
+  float* wide_values;  // [kBlock][head_dim]
+  float* no_key;       // [head_dim]: zeros, for positions that nobody sees
 };
 
 // A tile as the kernel sees it; line i is row i / group, head i % group.
 struct TileArgs {
   const float* q;  // The first line; row stride `row_stride`, heads adjacent.
-  float* out;      // As q.
+  ElementType out_type;
+  std::byte* out;  // As q, in elements of out_type.
   int32_t row_stride;
   int32_t num_rows;
   int32_t group;  // Query heads on one KV head.
   int32_t head_dim;
   int32_t first_position;  // Of the first row.
+  int32_t window;
+  ElementType kv_type;
   const std::byte* const* pages;
   int32_t page_size;
   int64_t key_offset;
@@ -90,30 +98,82 @@ constexpr size_t kBlockVectors = kBlock / kLanes;
 constexpr int32_t kLinesAtOnce = 4;
 constexpr size_t kVectorsAtOnce = kLanes == 16 ? 4 : 2;
 
-// The rows of K and V at the kBlock positions from `start` on.
+// Positions [begin, end) of a block.
+struct Range {
+  int32_t begin;
+  int32_t end;
+};
+
+// The part of the block at `start` that positions [begin, end) have.
+HWY_INLINE Range InBlock(int32_t begin, int32_t end, int32_t start) {
+  return {std::clamp(begin - start, 0, kBlock),
+          std::clamp(end - start, 0, kBlock)};
+}
+
+// The first position that the token at `position` sees.
+HWY_INLINE int32_t FirstSeen(const TileArgs& tile, int32_t position) {
+  return position < tile.window ? 0 : position - tile.window + 1;
+}
+
+// The part of the block at `start` that any line of the tile sees.
+HWY_INLINE Range SeenByTile(const TileArgs& tile, int32_t start) {
+  return InBlock(FirstSeen(tile, tile.first_position),
+                 tile.first_position + tile.num_rows, start);
+}
+
+// Where the rows of K and V of a block begin; only those that the tile sees.
+struct StoredRows {
+  Range seen;
+  const std::byte* keys[kBlock];
+  const std::byte* values[kBlock];
+};
+
+HWY_INLINE void FindRows(const TileArgs& tile, int32_t start,
+                         StoredRows& rows) {
+  rows.seen = SeenByTile(tile, start);
+  const size_t row_bytes = size_t(tile.head_dim) * BytesOf(tile.kv_type);
+  int32_t page = (start + rows.seen.begin) / tile.page_size;
+  int32_t slot = (start + rows.seen.begin) % tile.page_size;
+  for (int32_t j = rows.seen.begin; j < rows.seen.end;) {
+    const std::byte* bytes = tile.pages[page++];
+    for (; slot < tile.page_size && j < rows.seen.end; ++slot, ++j) {
+      rows.keys[j] = bytes + tile.key_offset + slot * row_bytes;
+      rows.values[j] = bytes + tile.value_offset + slot * row_bytes;
+    }
+    slot = 0;
+  }
+}
+
+// The same as floats; keys that the tile does not see are zeros.
 struct BlockRows {
   const float* keys[kBlock];
   const float* values[kBlock];
 };
 
-// Fills the first `count` rows; the other keys are zeros.
-HWY_INLINE void FindRows(const TileArgs& tile, int32_t start, int32_t count,
-                         BlockRows& rows) {
-  int32_t page = start / tile.page_size;
-  int32_t slot = start % tile.page_size;
-  for (int32_t j = 0; j < count;) {
-    const std::byte* bytes = tile.pages[page++];
-    const float* key = reinterpret_cast<const float*>(bytes + tile.key_offset);
-    const float* value =
-        reinterpret_cast<const float*>(bytes + tile.value_offset);
-    for (; slot < tile.page_size && j < count; ++slot, ++j) {
-      rows.keys[j] = key + size_t(slot) * tile.head_dim;
-      rows.values[j] = value + size_t(slot) * tile.head_dim;
+HWY_INLINE const float* Widen(const std::byte* stored, int32_t head_dim,
+                              float* wide) {
+  const uint16_t* from = reinterpret_cast<const uint16_t*>(stored);
+  ForEachPiece(head_dim, [&](size_t i, size_t n) {
+    StorePart(LoadPart(from + i, n), wide + i, n);
+  });
+  return wide;
+}
+
+HWY_INLINE void WidenRows(const TileArgs& tile, const StoredRows& stored,
+                          BlockRows& rows) {
+  const Scratch& s = tile.scratch;
+  for (int32_t j = 0; j < kBlock; ++j) {
+    if (j < stored.seen.begin || j >= stored.seen.end) {
+      rows.keys[j] = s.no_key;
+    } else if (tile.kv_type == ElementType::kF32) {
+      rows.keys[j] = reinterpret_cast<const float*>(stored.keys[j]);
+      rows.values[j] = reinterpret_cast<const float*>(stored.values[j]);
+    } else {
+      const size_t place = size_t(j) * tile.head_dim;
+      rows.keys[j] = Widen(stored.keys[j], tile.head_dim, s.wide_keys + place);
+      rows.values[j] =
+          Widen(stored.values[j], tile.head_dim, s.wide_values + place);
     }
-    slot = 0;
-  }
-  for (int32_t j = count; j < kBlock; ++j) {
-    rows.keys[j] = tile.scratch.no_key;
   }
 }
 
@@ -206,18 +266,21 @@ HWY_INLINE void Scores(const float* q, const float* keys, int32_t head_dim,
   }
 }
 
-// Turns one line's scores into weights exp(score - max); positions from `count`
-// on get 0. Updates the line's maximum and total, and rescales its sums.
-HWY_INLINE void Softmax(float* weights, int32_t count, int32_t head_dim,
+// Turns one line's scores into weights exp(score - max); positions that it does
+// not see get 0. Updates the line's maximum and total, and rescales its sums.
+HWY_INLINE void Softmax(float* weights, Range seen, int32_t head_dim,
                         float& max, float& total, float* sums) {
   const FloatTag d;
   const V nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
   V greatest = nothing;
   for (size_t v = 0; v < kBlockVectors; ++v) {
     float* place = weights + v * kLanes;
-    const int32_t left = count - static_cast<int32_t>(v * kLanes);
-    const auto seen = hn::FirstN(d, static_cast<size_t>(std::max(left, 0)));
-    const V score = hn::IfThenElse(seen, hn::Load(d, place), nothing);
+    const auto before = [&](int32_t position) {
+      const int32_t left = position - static_cast<int32_t>(v * kLanes);
+      return hn::FirstN(d, static_cast<size_t>(std::max(left, 0)));
+    };
+    const auto is_seen = hn::AndNot(before(seen.begin), before(seen.end));
+    const V score = hn::IfThenElse(is_seen, hn::Load(d, place), nothing);
     hn::Store(score, d, place);
     greatest = hn::Max(greatest, score);
   }
@@ -226,7 +289,10 @@ HWY_INLINE void Softmax(float* weights, int32_t count, int32_t head_dim,
   V sum = hn::Zero(d);
   for (size_t v = 0; v < kBlockVectors; ++v) {
     float* place = weights + v * kLanes;
-    const V weight = hn::Exp(d, hn::Sub(hn::Load(d, place), shift));
+    const V score = hn::Load(d, place);
+    // Exp makes 0 of NaN, which would hide it.
+    const V weight = hn::IfThenElse(hn::IsNaN(score), score,
+                                    hn::Exp(d, hn::Sub(score, shift)));
     hn::Store(weight, d, place);
     sum = hn::Add(sum, weight);
   }
@@ -301,10 +367,10 @@ HWY_INLINE void AddValues(const float* weights, const BlockRows& rows,
   }
 }
 
-// How many positions of the block at `start` a line sees.
-HWY_INLINE int32_t Seen(const TileArgs& tile, int32_t line, int32_t start) {
+// The part of the block at `start` that a line sees.
+HWY_INLINE Range Seen(const TileArgs& tile, int32_t line, int32_t start) {
   const int32_t position = tile.first_position + line / tile.group;
-  return std::clamp(position + 1 - start, 0, kBlock);
+  return InBlock(FirstSeen(tile, position), position + 1, start);
 }
 
 // One block for kLines lines from `line` on.
@@ -317,19 +383,28 @@ HWY_INLINE void AttendLines(const TileArgs& tile, const BlockRows& rows,
   float* sums = s.sums + size_t(line) * head_dim;
   Scores<kLines>(s.q + size_t(line) * head_dim, s.keys, head_dim, weights);
   for (int32_t l = 0; l < kLines; ++l) {
-    const int32_t seen = Seen(tile, line + l, start);
-    if (seen == 0) continue;
+    const Range seen = Seen(tile, line + l, start);
+    if (seen.begin >= seen.end) continue;
     Softmax(weights + size_t(l) * kBlock, seen, head_dim, s.max[line + l],
             s.total[line + l], sums + size_t(l) * head_dim);
   }
-  // Later lines see at least as many positions as the first. What is not seen
-  // is not even multiplied by 0: its memory may hold anything.
-  const int32_t seen_by_all = Seen(tile, line, start);
-  AddValues<kLines>(weights, rows, 0, seen_by_all, head_dim, sums);
-  for (int32_t l = 1; l < kLines; ++l) {
-    AddValues<1>(weights + size_t(l) * kBlock, rows, seen_by_all,
-                 Seen(tile, line + l, start), head_dim,
+  // Both ends of what a line sees ascend from line to line. What a line does
+  // not see is not even multiplied by 0: its memory may hold anything. Each
+  // line adds its positions in order, alone or with the others.
+  const int32_t all_begin = Seen(tile, line + kLines - 1, start).begin;
+  const int32_t all_end = std::max(all_begin, Seen(tile, line, start).end);
+  const auto add_alone = [&](int32_t l, int32_t from, int32_t to) {
+    AddValues<1>(weights + size_t(l) * kBlock, rows, from, to, head_dim,
                  sums + size_t(l) * head_dim);
+  };
+  for (int32_t l = 0; l + 1 < kLines; ++l) {
+    const Range seen = Seen(tile, line + l, start);
+    add_alone(l, seen.begin, std::min(seen.end, all_begin));
+  }
+  AddValues<kLines>(weights, rows, all_begin, all_end, head_dim, sums);
+  for (int32_t l = 1; l < kLines; ++l) {
+    const Range seen = Seen(tile, line + l, start);
+    add_alone(l, std::max(seen.begin, all_end), seen.end);
   }
 }
 
@@ -348,25 +423,26 @@ void StartLines(const TileArgs& tile) {
   std::fill_n(s.total, num_lines, 0.0f);
 }
 
-void FinishLines(const TileArgs& tile) {
+template <typename T>
+HWY_INLINE void FinishLines(const TileArgs& tile, T* out_start) {
   const Scratch& s = tile.scratch;
   for (int32_t line = 0; line < tile.num_rows * tile.group; ++line) {
     const float* sums = s.sums + size_t(line) * tile.head_dim;
-    float* out = tile.out + size_t(line / tile.group) * tile.row_stride +
-                 size_t(line % tile.group) * tile.head_dim;
-    for (int32_t i = 0; i < tile.head_dim; ++i) {
-      out[i] = sums[i] / s.total[line];
-    }
+    T* out = out_start + size_t(line / tile.group) * tile.row_stride +
+             size_t(line % tile.group) * tile.head_dim;
+    const V total = hn::Set(FloatTag(), s.total[line]);
+    ForEachPiece(tile.head_dim, [&](size_t i, size_t n) {
+      StorePart(hn::Div(LoadPart(sums + i, n), total), out + i, n);
+    });
   }
 }
 
 // Asks for the rows of a block before they are needed: the hardware does not
 // foresee the jump from page to page.
-HWY_INLINE void PrefetchRows(const float* const* rows, int32_t count,
-                             int32_t head_dim) {
-  constexpr int32_t kLineFloats = kCacheLineBytes / sizeof(float);
-  for (int32_t j = 0; j < count; ++j) {
-    for (int32_t i = 0; i < head_dim; i += kLineFloats) {
+HWY_INLINE void PrefetchRows(const std::byte* const* rows, Range seen,
+                             int32_t row_bytes) {
+  for (int32_t j = seen.begin; j < seen.end; ++j) {
+    for (int32_t i = 0; i < row_bytes; i += kCacheLineBytes) {
       hwy::Prefetch(rows[j] + i);
     }
   }
@@ -375,27 +451,29 @@ HWY_INLINE void PrefetchRows(const float* const* rows, int32_t count,
 void AttendTile(const TileArgs& tile) {
   StartLines(tile);
   const int32_t num_lines = tile.num_rows * tile.group;
+  const int32_t row_bytes = tile.head_dim * BytesOf(tile.kv_type);
   const int32_t end = tile.first_position + tile.num_rows;
-  const auto block_count = [&](int32_t start) {
-    return std::clamp(end - start, 0, kBlock);
-  };
-  BlockRows rows;
-  BlockRows next;
-  FindRows(tile, 0, block_count(0), next);
-  for (int32_t start = 0; start < end; start += kBlock) {
-    std::swap(rows, next);
-    const int32_t next_count = block_count(start + kBlock);
-    FindRows(tile, start + kBlock, next_count, next);
-    PrefetchRows(next.keys, next_count, tile.head_dim);
+  int32_t start = FirstSeen(tile, tile.first_position) / kBlock * kBlock;
+  StoredRows stored;
+  FindRows(tile, start, stored);
+  for (; start < end; start += kBlock) {
+    BlockRows rows;
+    WidenRows(tile, stored, rows);
+    FindRows(tile, start + kBlock, stored);
+    PrefetchRows(stored.keys, stored.seen, row_bytes);
     TransposeKeys(rows, tile.head_dim, tile.scratch.keys);
-    PrefetchRows(next.values, next_count, tile.head_dim);
+    PrefetchRows(stored.values, stored.seen, row_bytes);
     int32_t line = 0;
     for (; line + kLinesAtOnce <= num_lines; line += kLinesAtOnce) {
       AttendLines<kLinesAtOnce>(tile, rows, start, line);
     }
     for (; line < num_lines; ++line) AttendLines<1>(tile, rows, start, line);
   }
-  FinishLines(tile);
+  if (tile.out_type == ElementType::kF32) {
+    FinishLines(tile, reinterpret_cast<float*>(tile.out));
+  } else {
+    FinishLines(tile, reinterpret_cast<uint16_t*>(tile.out));
+  }
 }
 
 }  // namespace
@@ -416,12 +494,15 @@ int32_t RowsPerTile(const AttentionShape& shape) {
 }
 }  // namespace
 
-PagedAttention::PagedAttention(const AttentionShape& shape, int32_t max_rows,
+PagedAttention::PagedAttention(const AttentionShape& shape,
+                               std::optional<int32_t> window, int32_t max_rows,
                                Executor* executor)
     : shape_(shape),
+      window_(window.value_or(std::numeric_limits<int32_t>::max())),
       max_rows_(max_rows),
       rows_per_tile_(RowsPerTile(shape)),
       executor_(executor) {
+  CHECK_GE(window_, 1);
   // No sequence is empty, so there are at most as many tiles as rows.
   tiles_.reserve(size_t(max_rows) * shape.num_kv_heads);
   tasks_.reserve(tiles_.capacity());
@@ -448,8 +529,9 @@ void PagedAttention::ListTiles(std::span<const AttentionSequence> sequences) {
 // something for each line.
 int64_t PagedAttention::CostOf(const Tile& tile) const {
   constexpr int64_t kReading = 4;
-  const int64_t positions =
+  const int64_t end =
       tile.sequence->first_position + tile.first_row + tile.num_rows;
+  const int64_t positions = std::min(end, int64_t{window_} + tile.num_rows);
   const int64_t lines =
       int64_t{tile.num_rows} * (shape_.num_heads / shape_.num_kv_heads);
   return positions * (kReading + lines);
@@ -476,24 +558,28 @@ void PagedAttention::GroupTilesIntoTasks() {
 
 void PagedAttention::Run(std::span<const float> q,
                          std::span<const AttentionSequence> sequences,
-                         const PagedKv& kv, std::span<float> out) {
+                         const PagedKv& kv, Activations& out) {
   CHECK_GE(kv.page_size, 1);
+  CHECK_EQ(out.cols(), shape_.num_heads * shape_.head_dim);
   ListTiles(sequences);
   GroupTilesIntoTasks();
   const int32_t group = shape_.num_heads / shape_.num_kv_heads;
   const int32_t row_stride = shape_.num_heads * shape_.head_dim;
   const auto attend = [&](const Tile& tile, int worker) {
-    const size_t start =
-        size_t(tile.sequence->first_row + tile.first_row) * row_stride +
-        size_t(tile.kv_head) * group * shape_.head_dim;
+    const int32_t row = tile.sequence->first_row + tile.first_row;
+    const int32_t column = tile.kv_head * group * shape_.head_dim;
+    CHECK_LE(row + tile.num_rows, out.max_rows());
     HWY_DYNAMIC_DISPATCH(AttendTile)
-    (TileArgs{.q = q.data() + start,
-              .out = out.data() + start,
+    (TileArgs{.q = q.data() + size_t(row) * row_stride + column,
+              .out_type = out.type(),
+              .out = out.MutableRow(row) + column * BytesOf(out.type()),
               .row_stride = row_stride,
               .num_rows = tile.num_rows,
               .group = group,
               .head_dim = shape_.head_dim,
               .first_position = tile.sequence->first_position + tile.first_row,
+              .window = window_,
+              .kv_type = kv.type,
               .pages = tile.sequence->pages.data(),
               .page_size = kv.page_size,
               .key_offset = kv.key_offset + tile.kv_head * kv.head_stride,

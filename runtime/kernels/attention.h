@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "runtime/base/element_type.h"
 #include "runtime/base/executor.h"
+#include "runtime/kernels/activations.h"
 #include "runtime/kernels/aligned_array.h"
 
 namespace folio {
@@ -20,8 +23,9 @@ struct AttentionShape {
 };
 
 // Where one layer's K and V lie inside each page: for every KV head two arrays
-// [page_size][head_dim] of f32. Offsets in bytes.
+// [page_size][head_dim] of `type`. Offsets in bytes.
 struct PagedKv {
+  ElementType type = ElementType::kF32;
   int32_t page_size = 0;     // In token slots; any positive number.
   int64_t key_offset = 0;    // Of KV head 0.
   int64_t value_offset = 0;  // Of KV head 0.
@@ -34,13 +38,14 @@ struct AttentionSequence {
   int32_t first_row = 0;
   int32_t num_rows = 0;
   int32_t first_position = 0;
-  // First bytes of its pages in logical order. K/V of all its positions up to
-  // its last row's must be there.
+  // First bytes of its pages in logical order. K/V of all positions that its
+  // rows see must be there; pages without any of those are not looked at.
   std::span<const std::byte* const> pages;
 };
 
 // out = softmax(q K^T / sqrt(head_dim)) V, where the token at position p sees
-// positions 0 to p.
+// positions 0 to p, or with a window the last `window` of those, itself
+// included (Beltagy et al., "Longformer", 2020; as Mistral has it).
 //
 // Online softmax (Milakov and Gimelshein, "Online normalizer calculation for
 // softmax", 2018; as FlashAttention uses it): for each row and head, blocks of
@@ -50,16 +55,17 @@ struct AttentionSequence {
 // chunk it came in, its neighbours and the number of workers.
 class PagedAttention {
  public:
-  // Scratch memory for up to `max_rows` rows in a batch.
-  PagedAttention(const AttentionShape& shape, int32_t max_rows,
-                 Executor* executor);
+  // Scratch memory for up to `max_rows` rows in a batch. REQUIRES: a window is
+  // at least 1.
+  PagedAttention(const AttentionShape& shape, std::optional<int32_t> window,
+                 int32_t max_rows, Executor* executor);
 
-  // q and out: dense [rows, num_heads * head_dim], where rows is the end of the
-  // last sequence. Rows that belong to no sequence are left alone. Allocates
-  // nothing. REQUIRES: sequences do not overlap and end by max_rows.
+  // q is dense; q and out are [rows, num_heads * head_dim], where rows is the
+  // end of the last sequence. Rows that belong to no sequence are left alone.
+  // Allocates nothing. REQUIRES: sequences do not overlap and end by max_rows.
   void Run(std::span<const float> q,
            std::span<const AttentionSequence> sequences, const PagedKv& kv,
-           std::span<float> out);
+           Activations& out);
 
  private:
   // Some rows of one sequence and the heads of one KV head: what is computed
@@ -81,6 +87,7 @@ class PagedAttention {
   void GroupTilesIntoTasks();
 
   const AttentionShape shape_;
+  const int32_t window_;  // The greatest number when there is none.
   const int32_t max_rows_;
   const int32_t rows_per_tile_;
   Executor* const executor_;

@@ -32,6 +32,14 @@ std::vector<int32_t> ColumnBlocks::EvenCuts(int32_t cols, int32_t num_blocks) {
   return cuts;
 }
 
+std::span<const float> ColumnBlocks::RowFrom(int32_t row,
+                                             int32_t column) const {
+  CHECK_LT(column, cols());
+  int32_t b = 0;
+  while (cuts_[b + 1] <= column) ++b;
+  return Row(b, row).subspan(column - cuts_[b]);
+}
+
 void ColumnBlocks::CopyRow(int32_t row, int32_t first,
                            std::span<float> out) const {
   const int32_t end = first + static_cast<int32_t>(out.size());

@@ -54,6 +54,9 @@ class ColumnBlocks {
     return {block_data(block) + row * cols, cols};
   }
 
+  // Row `row` from column `column` on, to the end of its block. O(num_blocks).
+  std::span<const float> RowFrom(int32_t row, int32_t column) const;
+
   // Copies columns [first, first + out.size()) of one row, across any cuts.
   void CopyRow(int32_t row, int32_t first, std::span<float> out) const;
 

@@ -7,29 +7,48 @@
 #include <span>
 
 #include "runtime/base/executor.h"
+#include "runtime/kernels/activations.h"
 #include "runtime/kernels/column_blocks.h"
 
 namespace folio {
 
-// Each row's result depends on that row alone. The widths are those of the
-// spans and ColumnBlocks; x and out are dense, with at least `rows` rows.
+// Each row's result depends on that row alone. x is dense; the widths are those
+// of the spans, ColumnBlocks and Activations, which have at least `rows` rows.
 
 // x[rows, cols] += y[rows, cols].
 void AddColumnBlocks(const ColumnBlocks& y, int32_t rows, std::span<float> x,
                      Executor& executor);
 
-// out = (x - mean) / sqrt(variance + 1e-5) * weight + bias, over each row of
+// out = (x - mean) / sqrt(variance + epsilon) * weight + bias, over each row of
 // weight.size() elements (Ba et al., "Layer Normalization", 2016). The variance
 // is taken of x - mean, so that a large mean costs no digits.
 void LayerNorm(std::span<const float> x, int32_t rows,
                std::span<const float> weight, std::span<const float> bias,
-               std::span<float> out, Executor& executor);
+               float epsilon, Activations& out, Executor& executor);
+
+// out = x / sqrt(mean(x^2) + epsilon) * weight, over each row of weight.size()
+// elements (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019).
+void RmsNorm(std::span<const float> x, int32_t rows,
+             std::span<const float> weight, float epsilon, Activations& out,
+             Executor& executor);
 
 // out[rows, cols] = GELU(y) = y / 2 * (1 + erf(y / sqrt(2))) (Hendrycks and
-// Gimpel, 2016; the exact form, not the tanh one). The error is below
+// Gimpel, 2016; the exact form). In f32 the error is below
 // 2e-7 * max(1, |y|).
-void GeluErf(const ColumnBlocks& y, int32_t rows, std::span<float> out,
+void GeluErf(const ColumnBlocks& y, int32_t rows, Activations& out,
              Executor& executor);
+
+// The tanh form of GELU ("gelu_new"): y / 2 * (1 + tanh(sqrt(2 / pi) *
+// (y + 0.044715 y^3))). In f32 the error is below 4e-7 * max(1, |y|).
+void GeluTanh(const ColumnBlocks& y, int32_t rows, Activations& out,
+              Executor& executor);
+
+// out[rows, cols] = silu(gate) * up, where y[rows, 2 * cols] is gate, then up,
+// and silu(g) = g / (1 + exp(-g)) (Shazeer, "GLU Variants Improve Transformer",
+// 2020). In f32 the error is below 1e-6 of the result, and, where exp or a
+// product has no normal number, 1e-42 * max(1, |up|) more.
+void SwiGlu(const ColumnBlocks& y, int32_t rows, Activations& out,
+            Executor& executor);
 
 }  // namespace folio
 

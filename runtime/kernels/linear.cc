@@ -30,8 +30,9 @@ int32_t RoundUpRows(int32_t rows, int32_t max_rows) {
 class Linear::Slice {
  public:
   virtual ~Slice() = default;
-  // y, a dense [RoundUpRows(rows), cols] array, = x W^T + b.
-  virtual void Forward(const float* x, int32_t rows, float* y) = 0;
+  // y, a dense [RoundUpRows(rows), cols] array, = x W^T + b; x is dense.
+  virtual void Forward(const std::byte* x, int32_t rows, float* y) = 0;
+  virtual int64_t bytes() const = 0;
 };
 
 namespace {
@@ -47,22 +48,29 @@ dnnl::engine& CpuEngine() {
   return *engine;
 }
 
-memory::desc Dense(int64_t rows, int64_t cols) {
-  return {{rows, cols}, memory::data_type::f32, memory::format_tag::ab};
+memory::data_type OneDnnType(ElementType type) {
+  return type == ElementType::kF32 ? memory::data_type::f32
+                                   : memory::data_type::bf16;
 }
 
-// Describes x [rows, in] times weights, whose layout `weights` gives.
+memory::desc Dense(int64_t rows, int64_t cols, ElementType type) {
+  return {{rows, cols}, OneDnnType(type), memory::format_tag::ab};
+}
+
+// Describes x [rows, in] times weights, whose type and layout `weights` gives.
 dnnl::matmul::primitive_desc DescribeProduct(int64_t rows,
                                              const memory::desc& weights,
-                                             bool has_bias) {
+                                             ElementType type, bool has_bias) {
   const int64_t in = weights.dims()[0];
   const int64_t out = weights.dims()[1];
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::matmul::desc desc =
-      has_bias ? dnnl::matmul::desc(Dense(rows, in), weights, Dense(1, out),
-                                    Dense(rows, out))
-               : dnnl::matmul::desc(Dense(rows, in), weights, Dense(rows, out));
+  const memory::desc x = Dense(rows, in, type);
+  const memory::desc bias = Dense(1, out, ElementType::kF32);
+  const memory::desc y = Dense(rows, out, ElementType::kF32);
+  const dnnl::matmul::desc desc = has_bias
+                                      ? dnnl::matmul::desc(x, weights, bias, y)
+                                      : dnnl::matmul::desc(x, weights, y);
   return {desc, attributes, CpuEngine()};
 }
 
@@ -72,18 +80,27 @@ bool IsBatchInvariant(const dnnl::matmul::primitive_desc& product) {
 
 // A product whose packed layout of weights is oneDNN's to choose.
 dnnl::matmul::primitive_desc DescribeProduct(int64_t rows, int64_t in,
-                                             int64_t out, bool has_bias) {
-  const memory::desc any({in, out}, memory::data_type::f32,
-                         memory::format_tag::any);
-  return DescribeProduct(rows, any, has_bias);
+                                             int64_t out, ElementType type,
+                                             bool has_bias) {
+  const memory::desc any({in, out}, OneDnnType(type), memory::format_tag::any);
+  return DescribeProduct(rows, any, type, has_bias);
+}
+
+bool ProbeIsBatchInvariant(ElementType type) {
+  try {
+    return IsBatchInvariant(DescribeProduct(/*rows=*/16, /*in=*/64, /*out=*/64,
+                                            type, /*has_bias=*/true));
+  } catch (const dnnl::error&) {
+    return false;  // Nothing multiplies this type here.
+  }
 }
 
 // Whether oneDNN keeps Linear's promise on this machine; linear.h says why one
 // product speaks for all.
-bool OneDnnIsBatchInvariant() {
-  static const bool result = IsBatchInvariant(
-      DescribeProduct(/*rows=*/16, /*in=*/64, /*out=*/64, /*has_bias=*/true));
-  return result;
+bool OneDnnIsBatchInvariant(ElementType type) {
+  static const bool f32 = ProbeIsBatchInvariant(ElementType::kF32);
+  static const bool bf16 = ProbeIsBatchInvariant(ElementType::kBf16);
+  return type == ElementType::kF32 ? f32 : bf16;
 }
 
 // Every row count that RoundUpRows can give.
@@ -95,23 +112,54 @@ std::vector<int32_t> RowBuckets(int32_t max_rows) {
   return buckets;
 }
 
+// Output columns [first, first + count) of a Linear's weights.
+struct Columns {
+  const LinearWeights& weights;
+  int32_t first;
+  int32_t count;
+
+  std::span<const float> bias() const {
+    return weights.bias.empty() ? weights.bias
+                                : weights.bias.subspan(first, count);
+  }
+};
+
+// Calls pack(column, a few columns' rows of the weight), column counted from
+// the slice's first.
+template <typename Pack>
+void ReadInPieces(const Columns& columns, const Pack& pack) {
+  // oneDNN's packed blocks are at most so many columns wide, and so are ours:
+  // no piece but the last has a part of one.
+  constexpr int32_t kPieceColumns = 64;
+  const int32_t in = columns.weights.in;
+  std::vector<float> piece;
+  for (int32_t c = 0; c < columns.count; c += kPieceColumns) {
+    const int32_t count = std::min(kPieceColumns, columns.count - c);
+    piece.resize(size_t(count) * in);
+    columns.weights.read_rows(columns.first + c, piece);
+    pack(c, std::span<float>(piece));
+  }
+}
+
 class OneDnnSlice final : public Linear::Slice {
  public:
-  // REQUIRES: OneDnnIsBatchInvariant().
-  OneDnnSlice(const LinearWeights& weights, int32_t max_rows)
+  // REQUIRES: OneDnnIsBatchInvariant(type).
+  OneDnnSlice(const Columns& columns, ElementType type, int32_t max_rows)
       : stream_(CpuEngine()),
+        type_(type),
         buckets_(RowBuckets(max_rows)),
-        has_bias_(!weights.bias.empty()),
+        has_bias_(!columns.bias().empty()),
         // One layout for all row counts.
-        layout_(DescribeProduct(max_rows, weights.in, weights.out, has_bias_)
+        layout_(DescribeProduct(max_rows, columns.weights.in, columns.count,
+                                type, has_bias_)
                     .weights_desc()),
         products_(buckets_.size()) {
     size_t scratch_bytes = 1;
     for (const int32_t rows : buckets_) {
-      const auto product = DescribeProduct(rows, layout_, has_bias_);
+      const auto product = DescribeProduct(rows, layout_, type, has_bias_);
       CHECK(IsBatchInvariant(product))
-          << "For " << rows << " rows times [" << weights.in << ", "
-          << weights.out << "] oneDNN chose " << product.impl_info_str()
+          << "For " << rows << " rows times [" << columns.weights.in << ", "
+          << columns.count << "] oneDNN chose " << product.impl_info_str()
           << ", which may give other results in another batch, although it has "
              "brg kernels here. Set ONEDNN_MAX_CPU_ISA=AVX2 to compute with "
              "Folio's own kernel.";
@@ -119,18 +167,22 @@ class OneDnnSlice final : public Linear::Slice {
           std::max(scratch_bytes, product.scratchpad_desc().get_size());
     }
     scratch_ = AlignedArray<std::byte>(scratch_bytes);
-    Pack(weights);
+    Pack(columns);
   }
 
-  void Forward(const float* x, int32_t rows, float* y) override {
+  void Forward(const std::byte* x, int32_t rows, float* y) override {
     const auto bucket =
         std::lower_bound(buckets_.begin(), buckets_.end(), rows);
     std::optional<Product>& product = products_[bucket - buckets_.begin()];
     if (!product.has_value()) product = MakeProduct(*bucket);
     // oneDNN's API has no const; it only reads the source.
-    product->source.set_data_handle(const_cast<float*>(x));
+    product->source.set_data_handle(const_cast<std::byte*>(x));
     product->destination.set_data_handle(y);
     product->primitive.execute(stream_, product->arguments);
+  }
+
+  int64_t bytes() const override {
+    return static_cast<int64_t>(packed_.size() + bias_.size() * sizeof(float));
   }
 
  private:
@@ -142,21 +194,25 @@ class OneDnnSlice final : public Linear::Slice {
     std::unordered_map<int, memory> arguments;
   };
 
-  void Pack(const LinearWeights& weights) {
+  void Pack(const Columns& columns) {
+    const int64_t in = columns.weights.in;
     packed_ = AlignedArray<std::byte>(layout_.get_size());
-    // [out, in] row-major is [in, out] column-major.
-    memory plain({{weights.in, weights.out},
-                  memory::data_type::f32,
-                  memory::format_tag::ba},
-                 CpuEngine(), const_cast<float*>(weights.weight.data()));
-    memory packed(layout_, CpuEngine(), packed_.data());
-    dnnl::reorder(plain, packed).execute(stream_, plain, packed);
-    stream_.wait();
-    bias_.assign(weights.bias.begin(), weights.bias.end());
+    ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
+      const int64_t count = static_cast<int64_t>(rows.size()) / in;
+      // [out, in] row-major is [in, out] column-major.
+      memory plain(
+          {{in, count}, memory::data_type::f32, memory::format_tag::ba},
+          CpuEngine(), rows.data());
+      memory packed(layout_.submemory_desc({in, count}, {0, first}),
+                    CpuEngine(), packed_.data());
+      dnnl::reorder(plain, packed).execute(stream_, plain, packed);
+      stream_.wait();
+    });
+    bias_.assign(columns.bias().begin(), columns.bias().end());
   }
 
   Product MakeProduct(int32_t rows) {
-    const auto desc = DescribeProduct(rows, layout_, has_bias_);
+    const auto desc = DescribeProduct(rows, layout_, type_, has_bias_);
     Product product{dnnl::matmul(desc),
                     memory(desc.src_desc(), CpuEngine(), nullptr),
                     memory(desc.dst_desc(), CpuEngine(), nullptr),
@@ -175,6 +231,7 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
   dnnl::stream stream_;
+  ElementType type_;
   std::vector<int32_t> buckets_;
   bool has_bias_;
   memory::desc layout_;
@@ -188,28 +245,23 @@ class OneDnnSlice final : public Linear::Slice {
 
 class PortableSlice final : public Linear::Slice {
  public:
-  explicit PortableSlice(const LinearWeights& weights)
-      : product_(weights.weight, weights.bias, weights.in, weights.out) {}
+  PortableSlice(const Columns& columns, ElementType type)
+      : product_(type, columns.weights.in, columns.count) {
+    ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
+      product_.PackRows(first, rows);
+    });
+    product_.SetBias(columns.bias());
+  }
 
-  void Forward(const float* x, int32_t rows, float* y) override {
+  void Forward(const std::byte* x, int32_t rows, float* y) override {
     product_.Run(x, rows, y);
   }
+
+  int64_t bytes() const override { return product_.bytes(); }
 
  private:
   PortableProduct product_;
 };
-
-// Output columns [first, first + count) of `weights`.
-LinearWeights Columns(const LinearWeights& weights, int32_t first,
-                      int32_t count) {
-  LinearWeights slice;
-  slice.in = weights.in;
-  slice.out = count;
-  slice.weight = weights.weight.subspan(size_t(first) * weights.in,
-                                        size_t(count) * weights.in);
-  if (!weights.bias.empty()) slice.bias = weights.bias.subspan(first, count);
-  return slice;
-}
 
 void LogPathOnce(LinearPath path) {
   if (path == LinearPath::kFastest) {
@@ -224,44 +276,54 @@ void LogPathOnce(LinearPath path) {
 
 }  // namespace
 
-Linear::Linear(const LinearWeights& weights, int32_t max_rows,
+Linear::Linear(const LinearWeights& weights, ElementType type, int32_t max_rows,
                Executor* executor, LinearPath path)
     : in_(weights.in),
+      type_(type),
       max_rows_(max_rows),
       cuts_(ColumnBlocks::EvenCuts(weights.out, executor->num_workers())),
       executor_(executor),
-      path_(OneDnnIsBatchInvariant() ? path : LinearPath::kPortable),
+      path_(OneDnnIsBatchInvariant(type) ? path : LinearPath::kPortable),
       slices_(cuts_.size() - 1) {
   CHECK_GE(max_rows, 1);
-  CHECK_EQ(weights.weight.size(), size_t(weights.in) * weights.out);
   CHECK(weights.bias.empty() || weights.bias.size() == size_t(weights.out));
-  executor_->ParallelFor(
-      static_cast<int>(slices_.size()), [&](int slice, int /*worker*/) {
-        HoldOpenMpToOneThread();
-        const int32_t first = cuts_[slice];
-        const LinearWeights columns =
-            Columns(weights, first, cuts_[slice + 1] - first);
-        if (path_ == LinearPath::kFastest) {
-          slices_[slice] = std::make_unique<OneDnnSlice>(columns, max_rows);
-        } else {
-          slices_[slice] = std::make_unique<PortableSlice>(columns);
-        }
-      });
+  executor_->ParallelFor(static_cast<int>(slices_.size()), [&](int slice,
+                                                               int /*worker*/) {
+    HoldOpenMpToOneThread();
+    const int32_t first = cuts_[slice];
+    const Columns columns{weights, first, cuts_[slice + 1] - first};
+    if (path_ == LinearPath::kFastest) {
+      slices_[slice] = std::make_unique<OneDnnSlice>(columns, type, max_rows);
+    } else {
+      slices_[slice] = std::make_unique<PortableSlice>(columns, type);
+    }
+  });
   LogPathOnce(path_);
 }
 
 Linear::~Linear() = default;
 Linear::Linear(Linear&&) noexcept = default;
 
-void Linear::Forward(std::span<const float> x, int32_t rows, ColumnBlocks& y) {
-  const int32_t computed_rows = RoundUpRows(rows, max_rows_);
-  CHECK_GE(x.size(), size_t(computed_rows) * in_);
+bool Linear::IsFast(ElementType type) { return OneDnnIsBatchInvariant(type); }
+
+int64_t Linear::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& slice : slices_) bytes += slice->bytes();
+  return bytes;
+}
+
+void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
+                     ColumnBlocks& y) {
+  CHECK(x.type() == type_);
+  CHECK_EQ(x.cols(), in_);
+  CHECK_GE(first, 0);
+  CHECK_LE(first + RoundUpRows(rows, max_rows_), x.max_rows());
   CHECK_EQ(y.max_rows(), max_rows_);
   CHECK(y.cuts() == cuts_);
   executor_->ParallelFor(
       static_cast<int>(slices_.size()), [&](int slice, int /*worker*/) {
         HoldOpenMpToOneThread();
-        slices_[slice]->Forward(x.data(), rows, y.block_data(slice));
+        slices_[slice]->Forward(x.row(first), rows, y.block_data(slice));
       });
 }
 

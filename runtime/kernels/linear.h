@@ -4,11 +4,14 @@
 #define RUNTIME_KERNELS_LINEAR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "runtime/base/element_type.h"
 #include "runtime/base/executor.h"
+#include "runtime/kernels/activations.h"
 #include "runtime/kernels/column_blocks.h"
 
 namespace folio {
@@ -19,13 +22,15 @@ namespace folio {
 // REQUIRES: 1 <= rows <= max_rows.
 int32_t RoundUpRows(int32_t rows, int32_t max_rows);
 
-// The parameters of a Linear, as a checkpoint has them. Only read while the
-// Linear is made.
+// The parameters of a Linear. Only read while the Linear is made.
 struct LinearWeights {
   int32_t in = 0;
   int32_t out = 0;
-  std::span<const float> weight;  // [out, in]
-  std::span<const float> bias;    // [out], or empty
+  // Writes rows [first, first + rows.size() / in) of the weight, [out, in].
+  // Called by several threads at a time, once for each row, with a few rows
+  // each time: the weight need never be in memory as a whole.
+  std::function<void(int32_t first, std::span<float> rows)> read_rows;
+  std::span<const float> bias;  // [out], or empty
 };
 
 enum class LinearPath {
@@ -41,25 +46,34 @@ enum class LinearPath {
 // kernel, which adds the products in the order of `in`, takes over.
 //
 // The two paths round differently, so the choice must not depend on row counts
-// or cuts either: one probe decides for the whole machine. That is enough for
-// f32, because oneDNN picks by instruction set alone: of about 400,000 products
-// (in and out from 1 to 80 and those of real models, up to 2,048 rows) all are
-// `brg:` with AVX-512, and none when capped to AVX2. A product that is an
-// exception to the probe is a failed CHECK, not another path.
+// or cuts either: one probe for each type decides for the whole machine. That
+// is enough, because oneDNN picks by instruction set alone: of about 400,000
+// products (in and out from 1 to 80 and those of real models, up to 2,048 rows)
+// all are `brg:` with AVX-512, and none when capped to AVX2. A product that is
+// an exception to the probe is a failed CHECK, not another path.
+//
+// With weights of bf16, x is rounded to bf16 by whoever makes it, products are
+// exact and sums f32. (`brg:` kernels of bf16 need the instructions for it.)
 //
 // Forward must not run twice at the same time on one Linear.
 class Linear {
  public:
-  // REQUIRES: the spans have the sizes that `in` and `out` say, max_rows >= 1.
-  // The executor must outlive the Linear; its number of workers is the number
-  // of cuts.
-  Linear(const LinearWeights& weights, int32_t max_rows, Executor* executor,
-         LinearPath path = LinearPath::kFastest);
+  // Weights are rounded to `type`, to nearest. Needs memory for a few rows of
+  // floats beside the packed weights. REQUIRES: max_rows >= 1. The executor
+  // must outlive the Linear; its number of workers is the number of cuts.
+  Linear(const LinearWeights& weights, ElementType type, int32_t max_rows,
+         Executor* executor, LinearPath path = LinearPath::kFastest);
   ~Linear();
   Linear(Linear&&) noexcept;
 
+  // Whether oneDNN keeps the promise above for `type` on this machine.
+  static bool IsFast(ElementType type);
+
   int32_t in() const { return in_; }
   int32_t out() const { return cuts_.back(); }
+  ElementType type() const { return type_; }
+  // What the packed weights and the bias take.
+  int64_t bytes() const;
   // The path in use: kFastest if that was asked for and oneDNN keeps the
   // promise above on this machine.
   LinearPath path() const { return path_; }
@@ -67,18 +81,21 @@ class Linear {
   // A destination for up to max_rows rows.
   ColumnBlocks MakeOutput() const { return ColumnBlocks(max_rows_, cuts_); }
 
-  // y[0 .. rows) = x W^T + b. All buffers exist already; oneDNN makes a few
-  // small allocations of its own, which it frees again.
-  // REQUIRES: 1 <= rows <= max_rows; x is a dense [RoundUpRows(rows, max_rows),
-  // in] array, whose rows from `rows` on may hold anything; y has the cuts and
-  // max_rows of MakeOutput(). Rows of y from `rows` on may be overwritten.
-  void Forward(std::span<const float> x, int32_t rows, ColumnBlocks& y);
+  // y[0 .. rows) = x[first .. first + rows) W^T + b. All buffers exist already;
+  // oneDNN makes a few small allocations of its own, which it frees again.
+  // REQUIRES: 1 <= rows <= max_rows; x is of type() and has
+  // first + RoundUpRows(rows, max_rows) rows, those from first + rows on with
+  // anything in them; y has the cuts and max_rows of MakeOutput(). Rows of y
+  // from `rows` on may be overwritten.
+  void Forward(const Activations& x, int32_t first, int32_t rows,
+               ColumnBlocks& y);
 
   // The kernel of one slice of columns; see linear.cc.
   class Slice;
 
  private:
   int32_t in_;
+  ElementType type_;
   int32_t max_rows_;
   std::vector<int32_t> cuts_;
   Executor* executor_;

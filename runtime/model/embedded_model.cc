@@ -1,38 +1,43 @@
 #include "runtime/model/embedded_model.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <span>
 
-#include "runtime/model/tiny_causal_lm.h"
+// FOLIO_TINY_DIR is the folder of the files. The assembler copies each of them
+// into the program, between two symbols.
+#define FOLIO_EMBED(symbol, file)              \
+  asm(".pushsection .rodata\n"                 \
+      ".balign 64\n"                           \
+      ".global " #symbol "_begin\n" #symbol    \
+      "_begin:\n"                              \
+      ".incbin \"" FOLIO_TINY_DIR "/" file     \
+      "\"\n"                                   \
+      ".global " #symbol "_end\n" #symbol      \
+      "_end:\n"                                \
+      ".popsection\n");                        \
+  extern "C" const std::byte symbol##_begin[]; \
+  extern "C" const std::byte symbol##_end[]
+
+FOLIO_EMBED(folio_tiny_config, "config.json");
+FOLIO_EMBED(folio_tiny_generation_config, "generation_config.json");
+FOLIO_EMBED(folio_tiny_tokenizer, "tokenizer.json");
+FOLIO_EMBED(folio_tiny_tokenizer_config, "tokenizer_config.json");
+FOLIO_EMBED(folio_tiny_weights, "model.safetensors");
 
 namespace folio {
-namespace {
 
-// Any other number would do; with it, the weights are fixed for good.
-constexpr uint64_t kSeed = 20240229;
-
-bool IsPrintable(TokenId token) { return token >= ' ' && token <= '~'; }
-
-// A zero row of lm_head makes a logit of exactly 0. The 95 others are spread
-// around 0 with a deviation of about 4, so that the greatest is always one of
-// them: that none of them is positive has a chance of 2^-95.
-void SilenceUnprintable(const TinyCausalLmConfig& config,
-                        TinyCausalLmWeights& weights) {
-  for (TokenId token = 0; token < config.vocab_size; ++token) {
-    if (IsPrintable(token)) continue;
-    std::fill_n(weights.lm_head.begin() + token * config.hidden_size,
-                config.hidden_size, 0.0f);
-  }
-}
-
-}  // namespace
-
-std::unique_ptr<Model> MakeEmbeddedModel(const ModelLimits& limits,
-                                         Executor* executor) {
-  const TinyCausalLmConfig config;
-  TinyCausalLmWeights weights = RandomTinyCausalLmWeights(config, kSeed);
-  SilenceUnprintable(config, weights);
-  return MakeTinyCausalLm(kEmbeddedModelName, config, std::move(weights),
-                          limits, executor);
+ModelFiles EmbeddedModelFiles() {
+  return ModelFiles::InMemory(
+      kEmbeddedModelName,
+      {{"config.json", {folio_tiny_config_begin, folio_tiny_config_end}},
+       {"generation_config.json",
+        {folio_tiny_generation_config_begin, folio_tiny_generation_config_end}},
+       {"tokenizer.json",
+        {folio_tiny_tokenizer_begin, folio_tiny_tokenizer_end}},
+       {"tokenizer_config.json",
+        {folio_tiny_tokenizer_config_begin, folio_tiny_tokenizer_config_end}},
+       {"model.safetensors",
+        {folio_tiny_weights_begin, folio_tiny_weights_end}}});
 }
 
 }  // namespace folio

@@ -3,20 +3,16 @@
 #ifndef RUNTIME_MODEL_EMBEDDED_MODEL_H_
 #define RUNTIME_MODEL_EMBEDDED_MODEL_H_
 
-#include <memory>
-
-#include "runtime/base/executor.h"
-#include "runtime/model/model.h"
+#include "runtime/weights/model_files.h"
 
 namespace folio {
 
 inline constexpr char kEmbeddedModelName[] = "folio-tiny";
 
-// A TinyCausalLM with fixed random weights: it babbles. Its 128 tokens are the
-// ASCII bytes; greedy decoding gives printable ones only, and never ends by
-// itself. Arguments as MakeTinyCausalLm's.
-std::unique_ptr<Model> MakeEmbeddedModel(const ModelLimits& limits,
-                                         Executor* executor);
+// The files of runtime/model/folio_tiny/, which the program has in its
+// read-only data: a small Llama, trained on the King James Bible by train.py
+// beside them, with a tokenizer of its own.
+ModelFiles EmbeddedModelFiles();
 
 }  // namespace folio
 

@@ -10,6 +10,7 @@
 
 #include "cache/kv_layout.h"
 #include "cache/kv_storage.h"
+#include "runtime/base/element_type.h"
 #include "runtime/base/types.h"
 #include "runtime/kernels/column_blocks.h"
 #include "runtime/model/step_input.h"
@@ -19,13 +20,18 @@ namespace folio {
 // Facts about a model that do not change.
 struct ModelInfo {
   std::string name;          // What clients may put into `model`.
-  std::string architecture;  // A row of the table in model_registry.h.
+  std::string architecture;  // Its family's name, as config.json has it.
   int32_t vocab_size = 0;
   int32_t context_length = 0;  // The most tokens of one sequence.
-  KvShape kv_shape;
+  KvShape kv_shape;            // Its bytes_per_element are those of kv_type.
+  ElementType kv_type = ElementType::kF32;
+  ElementType weights_type = ElementType::kF32;
+  // The most positions that a token sees, itself included; none: all.
+  std::optional<int32_t> window;
   std::optional<TokenId> bos_token;
   std::vector<TokenId> eos_tokens;
   int64_t num_parameters = 0;
+  int64_t weight_bytes = 0;  // As they are in memory, packed.
 };
 
 // Used by the engine thread only; the work inside a call is spread over the

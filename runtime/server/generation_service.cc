@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "runtime/server/request_conversion.h"
 #include "runtime/server/response_conversion.h"
 #include "runtime/server/status_conversion.h"
+#include "runtime/tokenizer/detokenizer.h"
 #include "scheduler/request.h"
 
 namespace folio {
@@ -38,6 +40,34 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
          absl::FromChrono(deadline - std::chrono::system_clock::now());
 }
 
+absl::Status Encode(const Tokenizer& tokenizer,
+                    const v1::TokenizeRequest& request,
+                    v1::TokenizeResponse& response) {
+  FOLIO_ASSIGN_OR_RETURN(
+      const std::vector<TokenId> tokens,
+      tokenizer.Encode(request.text(),
+                       {.add_special = request.add_special(),
+                        .parse_special = request.parse_special()}));
+  response.mutable_ids()->Assign(tokens.begin(), tokens.end());
+  return absl::OkStatus();
+}
+
+absl::Status DecodeIds(const Tokenizer& tokenizer, int32_t vocab_size,
+                       const v1::DetokenizeRequest& request,
+                       v1::DetokenizeResponse& response) {
+  FOLIO_RETURN_IF_ERROR(tokenizer.Encode("", {}).status());  // Is there one?
+  for (int i = 0; i < request.ids_size(); ++i) {
+    if (request.ids(i) >= 0 && request.ids(i) < vocab_size) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("ids[", i, "] is ", request.ids(i),
+                     "; token ids are from 0 to ", vocab_size - 1));
+  }
+  response.set_text(
+      Decode(tokenizer,
+             {request.ids().data(), static_cast<size_t>(request.ids_size())}));
+  return absl::OkStatus();
+}
+
 std::string NameOf(const v1::GenerateRequest& proto, RequestId id) {
   if (!proto.request_id().empty()) return proto.request_id();
   return absl::StrCat("request-", static_cast<uint64_t>(id));
@@ -50,6 +80,23 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationService::Generate(
   const absl::StatusOr<GenerateReactor*> reactor = Start(*context, *request);
   if (!reactor.ok()) return new RefusedCall(reactor.status());
   return *reactor;
+}
+
+grpc::ServerUnaryReactor* GenerationService::Tokenize(
+    grpc::CallbackServerContext* context, const v1::TokenizeRequest* request,
+    v1::TokenizeResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(Encode(*tokenizer_, *request, *response)));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* GenerationService::Detokenize(
+    grpc::CallbackServerContext* context, const v1::DetokenizeRequest* request,
+    v1::DetokenizeResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(DecodeIds(
+      *tokenizer_, engine_->model_info().vocab_size, *request, *response)));
+  return reactor;
 }
 
 absl::StatusOr<GenerateReactor*> GenerationService::Start(

@@ -29,6 +29,15 @@ class GenerationService final : public v1::Generation::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::GenerateRequest* request) override;
 
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
+                                     const v1::TokenizeRequest* request,
+                                     v1::TokenizeResponse* response) override;
+
+  grpc::ServerUnaryReactor* Detokenize(
+      grpc::CallbackServerContext* context,
+      const v1::DetokenizeRequest* request,
+      v1::DetokenizeResponse* response) override;
+
  private:
   // The reactor of a request that is on its way through the engine.
   absl::StatusOr<GenerateReactor*> Start(

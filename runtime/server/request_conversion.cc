@@ -36,7 +36,9 @@ absl::StatusOr<std::vector<TokenId>> PromptFromProto(
     const v1::GenerateRequest& proto, const Tokenizer& tokenizer) {
   switch (proto.input_case()) {
     case v1::GenerateRequest::kText:
-      return tokenizer.Encode(proto.text());
+      return tokenizer.Encode(
+          proto.text(),
+          {.add_special = true, .parse_special = proto.parse_special()});
     case v1::GenerateRequest::kTokenIds:
       return std::vector<TokenId>(proto.token_ids().ids().begin(),
                                   proto.token_ids().ids().end());

@@ -3,12 +3,19 @@
 #ifndef RUNTIME_TOKENIZER_DETOKENIZER_H_
 #define RUNTIME_TOKENIZER_DETOKENIZER_H_
 
+#include <span>
 #include <string>
 
 #include "runtime/base/types.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace folio {
+
+// Where in a text the tokens begin.
+enum class TextStart {
+  kStart,  // At its start: a space that encoding put there is taken away.
+  kContinuation,  // Inside, as generated tokens follow a prompt.
+};
 
 // Bytes that may still become a character are held back, and what can't become
 // one is replaced by U+FFFD, so that all output is valid UTF-8: every single
@@ -18,10 +25,15 @@ namespace folio {
 class Detokenizer {
  public:
   // `tokenizer` must outlive the detokenizer.
-  explicit Detokenizer(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  Detokenizer(const Tokenizer* tokenizer, TextStart start)
+      : tokenizer_(tokenizer),
+        strips_space_(start == TextStart::kStart &&
+                      tokenizer->adds_leading_space()),
+        is_at_start_(strips_space_) {}
 
-  // Appends to `text` what is complete now.
-  // REQUIRES: `token` is in the tokenizer's vocabulary.
+  // Appends to `text` what is complete now. Tokens beyond the tokenizer's
+  // vocabulary have no text: models may have more, to fill up a matrix.
+  // REQUIRES: token >= 0.
   void Append(TokenId token, std::string& text);
 
   // At the end of the sequence: appends what was held back, replaced.
@@ -30,8 +42,14 @@ class Detokenizer {
 
  private:
   const Tokenizer* tokenizer_;
+  bool strips_space_;
+  bool is_at_start_;     // The next byte is one to take away if it is a space.
   std::string pending_;  // Between calls an incomplete character, <= 3 bytes.
 };
+
+// The text of a whole token sequence, from a text's start; always valid UTF-8.
+// REQUIRES: all tokens are in the tokenizer's vocabulary.
+std::string Decode(const Tokenizer& tokenizer, std::span<const TokenId> tokens);
 
 }  // namespace folio
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/weights/mapped_file.h"
+#include "runtime/weights/shown.h"
 
 namespace folio {
 namespace {
@@ -38,7 +39,8 @@ class Builder final : public nlohmann::json_sax<json> {
     auto& object = open_.back()->get_ref<json::object_t&>();
     const auto [it, is_new] = object.try_emplace(key);
     if (!is_new) {
-      complaint_ = absl::StrCat("an object has the key \"", key, "\" twice");
+      complaint_ =
+          absl::StrCat("an object has the key \"", Printable(key), "\" twice");
       return false;
     }
     member_ = &it->second;
@@ -52,7 +54,7 @@ class Builder final : public nlohmann::json_sax<json> {
     if (const size_t end = what.find("] "); end != what.npos) {
       what.remove_prefix(end + 2);
     }
-    complaint_ = absl::StrCat("byte ", byte, ": ", std::string(what));
+    complaint_ = absl::StrCat("byte ", byte, ": ", Printable(what));
     return false;
   }
 
@@ -113,16 +115,28 @@ absl::StatusOr<json> ParseJson(std::string_view text, std::string_view name) {
   return std::move(builder.document());
 }
 
-absl::StatusOr<json> ReadJsonFile(const std::string& path) {
-  FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file,
-                         MappedFile::Open(path));
-  const int64_t size = static_cast<int64_t>(file->bytes().size());
+absl::StatusOr<json> ParseJson(const MappedFile& file) {
+  const std::string name = absl::StrCat("'", file.path(), "'");
+  const int64_t size = static_cast<int64_t>(file.bytes().size());
   if (size > kMaxJsonFileBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' has ", size, " bytes; a JSON file may have ",
+        absl::StrCat(name, " has ", size, " bytes; a JSON file may have ",
                      kMaxJsonFileBytes));
   }
-  return ParseJson(file->text(), absl::StrCat("'", path, "'"));
+  return ParseJson(file.text(), name);
+}
+
+absl::StatusOr<json> ReadJsonFile(const std::string& path) {
+  FOLIO_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
+                         MappedFile::Open(path));
+  return ParseJson(*file);
+}
+
+std::string ShownJson(const json& value) {
+  constexpr size_t kMaxShown = 80;
+  std::string text = value.dump(/*indent=*/-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown) + "...";
+  return text;
 }
 
 }  // namespace folio

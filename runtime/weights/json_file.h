@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "runtime/weights/mapped_file.h"
 
 namespace folio {
 
@@ -25,9 +26,16 @@ inline constexpr int kMaxJsonDepth = 64;
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text,
                                          std::string_view name);
 
+// The same for a file of at most kMaxJsonFileBytes, whose path is the name.
+absl::StatusOr<nlohmann::json> ParseJson(const MappedFile& file);
+
 // Reads and parses a file of at most kMaxJsonFileBytes. Statuses are those of
 // MappedFile::Open and ParseJson, and name the file.
 absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
+
+// A value as a message shows it: JSON in ASCII, of which only the first 80
+// characters, and then "...".
+std::string ShownJson(const nlohmann::json& value);
 
 }  // namespace folio
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -14,7 +15,7 @@
 
 namespace folio {
 
-absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(
     const std::string& path) {
   // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -39,13 +40,38 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
       return absl::ErrnoToStatus(errno, absl::StrCat("can't map '", path, "'"));
     }
   }
-  return std::unique_ptr<MappedFile>(
-      new MappedFile({static_cast<const std::byte*>(data), size}));
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(path, {static_cast<const std::byte*>(data), size},
+                     /*is_mapped=*/size > 0));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::OfMemory(
+    std::string path, std::span<const std::byte> bytes) {
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(std::move(path), bytes, /*is_mapped=*/false));
 }
 
 MappedFile::~MappedFile() {
-  if (bytes_.empty()) return;
+  if (!is_mapped_) return;
   PCHECK(munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()) == 0);
+}
+
+void MappedFile::DropPages(std::span<const std::byte> part) const {
+  if (!is_mapped_ || part.empty()) return;
+  CHECK(part.data() >= bytes_.data() &&
+        part.data() + part.size() <= bytes_.data() + bytes_.size())
+      << "not a part of '" << path_ << "'";
+  const size_t page = sysconf(_SC_PAGESIZE);
+  // The mapping begins at a page, so that offsets are aligned as addresses are.
+  const size_t offset = part.data() - bytes_.data();
+  const size_t begin = (offset + page - 1) / page * page;
+  const size_t end = (offset + part.size()) / page * page;
+  if (begin >= end) return;
+  // The mapping is private and never written to: the next read finds the same
+  // bytes in the file.
+  PCHECK(madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin,
+                 MADV_DONTNEED) == 0)
+      << path_;
 }
 
 }  // namespace folio

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/weights/json_file.h"
+#include "runtime/weights/shown.h"
 
 namespace folio {
 namespace {
@@ -63,9 +64,7 @@ std::string InFile(const std::string& path) {
   return absl::StrCat("'", path, "': ");
 }
 std::string InTensor(const std::string& path, const std::string& name) {
-  constexpr size_t kMaxShown = 200;  // Damaged files have names of any length.
-  return absl::StrCat("'", path, "': tensor '", name.substr(0, kMaxShown),
-                      "': ");
+  return absl::StrCat("'", path, "': tensor ", Shown(name), ": ");
 }
 
 // A non-negative JSON integer that fits into 63 bits.
@@ -99,14 +98,6 @@ std::optional<int64_t> NumBytes(const std::vector<int64_t>& shape,
   return bytes;
 }
 
-// A field's value for a message, cut short.
-std::string Show(const json& value) {
-  constexpr size_t kMaxShown = 80;
-  std::string text = value.dump();
-  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown) + "...";
-  return text;
-}
-
 absl::StatusOr<DTypeRow> ParseDType(const json& value,
                                     const std::string& where) {
   if (value.is_string()) {
@@ -119,7 +110,7 @@ absl::StatusOr<DTypeRow> ParseDType(const json& value,
     absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(row.name));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      where, "dtype is ", Show(value), "; expected one of ", known));
+      where, "dtype is ", ShownJson(value), "; expected one of ", known));
 }
 
 absl::StatusOr<Entry> ParseEntry(const std::string& path,
@@ -128,7 +119,7 @@ absl::StatusOr<Entry> ParseEntry(const std::string& path,
   const std::string where = InTensor(path, name);
   if (!fields.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        where, "found ", Show(fields),
+        where, "found ", ShownJson(fields),
         "; expected an object with dtype, shape and data_offsets"));
   }
   for (const char* field : {"dtype", "shape", "data_offsets"}) {
@@ -142,13 +133,14 @@ absl::StatusOr<Entry> ParseEntry(const std::string& path,
   std::optional<std::vector<int64_t>> shape = ToSizes(fields["shape"]);
   if (!shape.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(where, "shape is ", Show(fields["shape"]),
+        absl::StrCat(where, "shape is ", ShownJson(fields["shape"]),
                      "; expected an array of non-negative integers"));
   }
   const std::optional<int64_t> bytes = NumBytes(*shape, dtype.bytes);
   if (!bytes.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, "shape ", Show(fields["shape"]), " takes more than 2^63 bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, "shape ", ShownJson(fields["shape"]),
+                     " takes more than 2^63 bytes"));
   }
 
   const json& range = fields["data_offsets"];
@@ -156,22 +148,22 @@ absl::StatusOr<Entry> ParseEntry(const std::string& path,
   if (!offsets.has_value() || offsets->size() != 2 ||
       (*offsets)[0] > (*offsets)[1]) {
     return absl::InvalidArgumentError(
-        absl::StrCat(where, "data_offsets is ", Show(range),
+        absl::StrCat(where, "data_offsets is ", ShownJson(range),
                      "; expected [begin, end] with 0 <= begin <= end"));
   }
   const int64_t begin = (*offsets)[0];
   const int64_t end = (*offsets)[1];
   if (end > data_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(where, "data_offsets ", Show(range), " end past the ",
+        absl::StrCat(where, "data_offsets ", ShownJson(range), " end past the ",
                      data_bytes, " bytes of data that the file holds; it may ",
                      "have been cut short: download it again"));
   }
   if (end - begin != *bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, "data_offsets ", Show(range), " hold ", end - begin,
-                     " bytes, but shape ", Show(fields["shape"]), " of ",
-                     std::string(dtype.name), " takes ", *bytes));
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, "data_offsets ", ShownJson(range), " hold ", end - begin,
+        " bytes, but shape ", ShownJson(fields["shape"]), " of ",
+        std::string(dtype.name), " takes ", *bytes));
   }
   return Entry{name, dtype, *std::move(shape), begin, end};
 }
@@ -207,7 +199,7 @@ absl::Status CheckMetadata(const json& metadata, const std::string& path) {
                         metadata, [](const json& v) { return v.is_string(); });
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(InFile(path), "__metadata__ is ", Show(metadata),
+      absl::StrCat(InFile(path), "__metadata__ is ", ShownJson(metadata),
                    "; expected an object whose values are strings"));
 }
 
@@ -238,26 +230,20 @@ absl::Status CheckTiling(std::vector<Entry>& entries, const std::string& path,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
-    const std::string& path) {
-  FOLIO_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> mapped,
-                         MappedFile::Open(path));
-  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(std::move(mapped)));
-  FOLIO_RETURN_IF_ERROR(file->ParseHeader(path));
-  return file;
-}
-
-absl::Status SafetensorsFile::ParseHeader(const std::string& path) {
+absl::StatusOr<TensorTable> ReadSafetensors(
+    std::shared_ptr<const MappedFile> file) {
+  const std::string& path = file->path();
   int64_t data_begin = 0;
   FOLIO_ASSIGN_OR_RETURN(const std::string_view text,
-                         HeaderText(file_->text(), path, data_begin));
-  const std::span<const std::byte> data = file_->bytes().subspan(data_begin);
+                         HeaderText(file->text(), path, data_begin));
+  const std::span<const std::byte> data = file->bytes().subspan(data_begin);
   const int64_t data_bytes = static_cast<int64_t>(data.size());
   FOLIO_ASSIGN_OR_RETURN(const json header,
                          ParseJson(text, InFile(path) + "header"));
   if (!header.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        InFile(path), "its header is ", Show(header), "; expected an object"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(InFile(path), "its header is ", ShownJson(header),
+                     "; expected an object"));
   }
 
   std::vector<Entry> entries;
@@ -272,16 +258,17 @@ absl::Status SafetensorsFile::ParseHeader(const std::string& path) {
   }
   FOLIO_RETURN_IF_ERROR(CheckTiling(entries, path, data_bytes));
 
+  TensorTable table;
   for (Entry& entry : entries) {
     if (entry.dtype.dtype.has_value()) {
-      tensors_[entry.name] = {
+      table.tensors[entry.name] = {
           *entry.dtype.dtype, std::move(entry.shape),
-          data.subspan(entry.begin, entry.end - entry.begin)};
+          data.subspan(entry.begin, entry.end - entry.begin), file};
     } else {
-      unreadable_[entry.name] = entry.dtype.name;
+      table.unreadable[entry.name] = entry.dtype.name;
     }
   }
-  return absl::OkStatus();
+  return table;
 }
 
 }  // namespace folio

@@ -3,8 +3,12 @@
 #include <glog/logging.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "runtime/weights/dequantise.h"
+#include "runtime/weights/half.h"
 
 namespace folio {
 namespace {
@@ -12,50 +16,71 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "files of weights are little-endian, and so must the machine be");
 
-// BF16 is the upper half of a float.
-float Bf16ToFloat(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t{bits} << 16);
+// Reads each element as 16 bits; the bytes need not be aligned.
+template <typename Convert>
+void ConvertHalves(const std::byte* bytes, std::span<float> out,
+                   Convert convert) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t element;
+    std::memcpy(&element, bytes + i * sizeof(element), sizeof(element));
+    out[i] = convert(element);
+  }
 }
 
-// IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 of mantissa.
-float F16ToFloat(uint16_t bits) {
-  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
-  const uint32_t exponent = bits >> 10 & 0x1F;
-  const uint32_t mantissa = bits & 0x3FF;
-  if (exponent == 0) {  // Zero or subnormal: mantissa * 2^-24, exactly.
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+void Convert(DType dtype, const std::byte* bytes, std::span<float> out) {
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(out.data(), bytes, out.size_bytes());
+      return;
+    case DType::kF16:
+      return ConvertHalves(bytes, out, F16ToFloat);
+    case DType::kBF16:
+      return ConvertHalves(bytes, out, Bf16ToFloat);
+    case DType::kQ8_0:
+      return DequantiseQ8_0(bytes, out);
+    case DType::kQ4_0:
+      return DequantiseQ4_0(bytes, out);
+    case DType::kQ4_1:
+      return DequantiseQ4_1(bytes, out);
+    case DType::kQ5_0:
+      return DequantiseQ5_0(bytes, out);
+    case DType::kQ5_1:
+      return DequantiseQ5_1(bytes, out);
+    case DType::kQ2_K:
+      return DequantiseQ2_K(bytes, out);
+    case DType::kQ3_K:
+      return DequantiseQ3_K(bytes, out);
+    case DType::kQ4_K:
+      return DequantiseQ4_K(bytes, out);
+    case DType::kQ5_K:
+      return DequantiseQ5_K(bytes, out);
+    case DType::kQ6_K:
+      return DequantiseQ6_K(bytes, out);
   }
-  const uint32_t wide_exponent = exponent == 0x1F ? 0xFF : exponent - 15 + 127;
-  return std::bit_cast<float>(sign | wide_exponent << 23 | mantissa << 13);
-}
-
-// Reads each element as a T; the bytes need not be aligned.
-template <typename T, typename Convert>
-std::vector<float> ConvertAll(std::span<const std::byte> bytes,
-                              Convert convert) {
-  CHECK_EQ(bytes.size() % sizeof(T), 0u);
-  std::vector<float> floats(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < floats.size(); ++i) {
-    T element;
-    std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-    floats[i] = convert(element);
-  }
-  return floats;
+  LOG(FATAL) << "not a DType: " << static_cast<int>(dtype);
 }
 
 }  // namespace
 
+void ToFloat(const TensorView& tensor, int64_t first, std::span<float> out) {
+  const DTypeInfo& info = InfoOf(tensor.dtype);
+  const auto count = static_cast<int64_t>(out.size());
+  CHECK(first % info.block_elements == 0 && count % info.block_elements == 0)
+      << first << " and " << count << ": not whole blocks of "
+      << info.block_elements;
+  const int64_t begin = first / info.block_elements * info.block_bytes;
+  const int64_t size = count / info.block_elements * info.block_bytes;
+  const auto num_bytes = static_cast<int64_t>(tensor.bytes.size());
+  CHECK(first >= 0 && begin <= num_bytes && size <= num_bytes - begin)
+      << count << " elements from " << first << " on are not inside the tensor";
+  if (count == 0) return;
+  Convert(tensor.dtype, tensor.bytes.data() + begin, out);
+}
+
 std::vector<float> ToFloat(const TensorView& tensor) {
-  switch (tensor.dtype) {
-    case DType::kF32:
-      return ConvertAll<float>(tensor.bytes, [](float x) { return x; });
-    case DType::kF16:
-      return ConvertAll<uint16_t>(tensor.bytes, F16ToFloat);
-    case DType::kBF16:
-      return ConvertAll<uint16_t>(tensor.bytes, Bf16ToFloat);
-  }
-  LOG(FATAL) << "not a DType: " << static_cast<int>(tensor.dtype);
+  std::vector<float> floats(tensor.num_elements());
+  ToFloat(tensor, 0, floats);
+  return floats;
 }
 
 }  // namespace folio

@@ -162,6 +162,56 @@ TEST(KvCache, AReleasedTableGrowsAgainWithTheSamePages) {
   cache.Release(table);
 }
 
+// Pages of 4, window 6: the token at p sees p - 5 .. p.
+TEST(KvCacheWindow, GivesBackWhatNoTokenToComeSees) {
+  KvCache cache(LayoutOf(4), 10, /*window=*/6);
+  PageTable table;
+  ASSERT_TRUE(cache.Grow(table, 20));
+  EXPECT_EQ(cache.ReleaseBeforeWindow(table, 8), 0);  // Sees 3: in page 0.
+  EXPECT_EQ(cache.ReleaseBeforeWindow(table, 9), 1);  // Sees 4 to 9.
+  EXPECT_EQ(cache.ReleaseBeforeWindow(table, 9), 0);
+  EXPECT_EQ(cache.num_free(), 6);
+  EXPECT_EQ(table.num_entries(), 5);
+  EXPECT_EQ(table.num_pages(), 4);
+  EXPECT_EQ(table.pages()[0], kNoPage);
+  EXPECT_EQ(cache.NumReleasable(table), 4);
+  EXPECT_EQ(cache.TokensHeld(table, 18), 14);
+  EXPECT_EQ(cache.SlotOf(table, 7).offset, 3);
+  EXPECT_EQ(cache.ReleaseBeforeWindow(table, 20), 2);  // Sees 15: in page 3.
+  EXPECT_TRUE(cache.Grow(table, 21));
+  EXPECT_EQ(table.num_entries(), 6);
+  EXPECT_EQ(cache.Release(table), 3);
+  EXPECT_EQ(cache.num_free(), 10);
+  EXPECT_EQ(table.num_entries(), 0);
+  // As good as new.
+  EXPECT_TRUE(cache.Grow(table, 4));
+  EXPECT_EQ(cache.SlotOf(table, 0).offset, 0);
+  cache.Release(table);
+}
+
+TEST(KvCacheWindow, KnowsHowManyPagesAWindowNeeds) {
+  for (int32_t page_size : {1, 4, 7}) {
+    for (int32_t window = 1; window < 30; ++window) {
+      KvCache cache(LayoutOf(page_size), 0, window);
+      int64_t most = 0;
+      for (int64_t p = 0; p < 100; ++p) {
+        const int64_t first = std::max<int64_t>(0, p - window + 1);
+        most = std::max(most, p / page_size - first / page_size + 1);
+        // A sequence of p + 1 tokens: its worst token so far.
+        EXPECT_LE(most, cache.PagesInWindow(p + 1));
+      }
+      EXPECT_EQ(most, cache.PagesInWindow(100));
+    }
+  }
+}
+
+TEST(KvCacheWindow, APoolThatHoldsAWindowHoldsAnySequence) {
+  // A window of 6 in pages of 4 spans three pages at worst.
+  EXPECT_EQ(KvCache(LayoutOf(4), 2, 6).CapacityTokens(), 8);
+  EXPECT_GT(KvCache(LayoutOf(4), 3, 6).CapacityTokens(), int64_t{1} << 60);
+  EXPECT_EQ(KvCache(LayoutOf(4), 3).CapacityTokens(), 12);
+}
+
 TEST(KvCacheDeath, HoldsCallersToTheContract) {
   KvCache cache(LayoutOf(16), 4);
   PageTable table;

@@ -13,7 +13,7 @@
 #include "runtime/base/executor.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model_registry.h"
-#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 #include "runtime/weights/json_file.h"
 #include "tests/support/engine_driver.h"
 
@@ -44,7 +44,7 @@ TEST_P(GoldenTest, LogprobsAndTokensAreThoseOfPyTorch) {
                        .recompute_always = GetParam()};
   auto model = OpenModel(kModel, options.model_limits(), &executor);
   ASSERT_TRUE(model.ok()) << model.status();
-  const Tokenizer tokenizer((*model)->info().vocab_size);
+  const ByteTokenizer tokenizer((*model)->info().vocab_size);
   const ManualClock clock(absl::UnixEpoch());
   auto engine =
       Engine::Create(options, *std::move(model), &tokenizer, &clock, &executor);

@@ -27,11 +27,13 @@ EngineSimulation::EngineSimulation(uint64_t seed, EventCounts* counts)
       tokenizer_(ScriptedModel::kVocabSize) {
   const EngineOptions options = RandomOptions();
   context_length_ = static_cast<int32_t>(Uniform(24, 150));
+  if (Chance(0.4)) window_ = static_cast<int32_t>(Uniform(1, 60));
   arrival_rate_ = static_cast<double>(Uniform(5, 40)) / 100;
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(
-      options,
-      std::make_unique<ScriptedModel>(context_length_, options.model_limits()),
-      &tokenizer_, &clock_, &executor_);
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Create(options,
+                     std::make_unique<ScriptedModel>(
+                         context_length_, options.model_limits(), window_),
+                     &tokenizer_, &clock_, &executor_);
   CHECK(engine.ok()) << "seed " << seed_ << ": " << engine.status();
   engine_ = *std::move(engine);
 }
@@ -106,7 +108,9 @@ void EngineSimulation::Expect(Client& client) const {
       client.expected_finish = FinishReason::kError;
       return;
     }
-    tokens.push_back(ScriptedModel::NextToken(tokens));
+    const size_t seen =
+        std::min<size_t>(tokens.size(), window_.value_or(context_length_));
+    tokens.push_back(ScriptedModel::NextToken(std::span(tokens).last(seen)));
     client.expected.push_back(tokens.back());
     if (std::count(request.stop_tokens.begin(), request.stop_tokens.end(),
                    tokens.back()) > 0) {
@@ -170,7 +174,7 @@ void EngineSimulation::SubmitInvalidRequest() {
 std::string EngineSimulation::StateOf(RequestId request) {
   const Sequence* sequence = engine_->scheduler().FindRequest(request);
   if (sequence == nullptr) return "in the inbox";
-  if (sequence->table.num_pages() == 0) {
+  if (!sequence->is_running) {
     return sequence->num_generated() > 0 ? "preempted" : "waiting";
   }
   return sequence->num_uncomputed() > 1 ? "in prefill" : "decoding";
@@ -258,6 +262,12 @@ void EngineSimulation::AuditStep() {
   MixIntoTrace(report.prefill_tokens);
   MixIntoTrace(report.decode_tokens);
   MixIntoTrace(report.sequences_preempted);
+  for (const auto& [id, client] : clients_) {
+    const Sequence* sequence = engine_->scheduler().FindRequest(id);
+    if (sequence != nullptr && sequence->table.num_vacated() > 0) {
+      Count("step: pages have left the window");
+    }
+  }
   for (const SequenceMemory& sequence : report.memory.sequences) {
     MixIntoTrace(static_cast<uint64_t>(sequence.sequence));
     MixIntoTrace(sequence.pages);
@@ -306,7 +316,7 @@ void EngineSimulation::CheckEnd(const Client& client, const TokenEvent& event) {
                    client.expected.begin()))
       << "seed " << seed_ << ": wrong tokens";
   std::string text;
-  Detokenizer detokenizer(&tokenizer_);
+  Detokenizer detokenizer(&tokenizer_, TextStart::kContinuation);
   for (TokenId token : client.received) detokenizer.Append(token, text);
   detokenizer.Finish(text);
   CHECK_EQ(client.text, text) << "seed " << seed_;

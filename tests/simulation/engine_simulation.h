@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
 #include "runtime/engine/engine.h"
-#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 
 namespace folio {
 
@@ -82,8 +82,9 @@ class EngineSimulation {
   uint64_t num_draws_ = 0;
   ManualClock clock_;
   SerialExecutor executor_;
-  Tokenizer tokenizer_;
+  ByteTokenizer tokenizer_;
   int32_t context_length_ = 0;
+  std::optional<int32_t> window_;
   std::unique_ptr<Engine> engine_;
   StepOutput output_;
 

@@ -33,6 +33,7 @@ const char* const kEveryKind[] = {
     "prompt logprobs",
     "refused: full",
     "refused: invalid",
+    "step: pages have left the window",
     "step: prefill and decode mixed",
 };
 

@@ -12,6 +12,9 @@ namespace {
 // So far above the others that softmax leaves it all the probability.
 constexpr float kChosenLogit = 100.0f;
 
+// Stands for tokens that have left the window.
+constexpr TokenId kUnseen = -1;
+
 float* Element(KvStorage& storage, const Slot& slot, int64_t offset) {
   return reinterpret_cast<float*>(storage.PageData(slot.page) + offset) +
          slot.offset;
@@ -37,7 +40,8 @@ TokenId ScriptedModel::NextToken(std::span<const TokenId> tokens) {
   return static_cast<TokenId>((hash >> 8) % kPoison);
 }
 
-ScriptedModel::ScriptedModel(int32_t context_length, const ModelLimits& limits)
+ScriptedModel::ScriptedModel(int32_t context_length, const ModelLimits& limits,
+                             std::optional<int32_t> window)
     : info_({.name = "scripted",
              .architecture = "Scripted",
              .vocab_size = kVocabSize,
@@ -46,6 +50,7 @@ ScriptedModel::ScriptedModel(int32_t context_length, const ModelLimits& limits)
                           .num_kv_heads = 1,
                           .head_dim = 1,
                           .bytes_per_element = sizeof(float)},
+             .window = window,
              .bos_token = std::nullopt,
              .eos_tokens = {kEos},
              .num_parameters = 0}),
@@ -75,8 +80,10 @@ void ScriptedModel::ReadBack(const StepInput& input,
                              const KvStorage& storage) {
   const KvLayout& layout = storage.layout();
   const int32_t num_tokens = sequence.first_position + sequence.num_rows;
-  sequence_tokens_.clear();
-  for (int32_t position = 0; position < num_tokens; ++position) {
+  const int32_t window = info_.window.value_or(num_tokens);
+  const int32_t first_seen = std::max(0, sequence.first_position - window + 1);
+  sequence_tokens_.assign(first_seen, kUnseen);
+  for (int32_t position = first_seen; position < num_tokens; ++position) {
     const PageId page = sequence.pages[position / layout.page_size()];
     const int32_t offset = position % layout.page_size();
     const float stored_position =
@@ -92,7 +99,9 @@ void ScriptedModel::ReadBack(const StepInput& input,
        ++row) {
     const int32_t length =
         sequence.first_position + *row - sequence.first_row + 1;
-    const auto tokens = std::span(sequence_tokens_).first(length);
+    const auto tokens = std::span(sequence_tokens_)
+                            .first(length)
+                            .last(std::min(length, window));
     next_tokens_.push_back(tokens.back() == kPoison ? kPoison
                                                     : NextToken(tokens));
   }

@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_SCRIPTED_MODEL_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,10 @@ class ScriptedModel final : public Model {
   // The truth. REQUIRES: !tokens.empty().
   static TokenId NextToken(std::span<const TokenId> tokens);
 
-  ScriptedModel(int32_t context_length, const ModelLimits& limits);
+  // With a window, the next token is that function of the last `window` tokens,
+  // and no other is read back.
+  ScriptedModel(int32_t context_length, const ModelLimits& limits,
+                std::optional<int32_t> window = std::nullopt);
 
   const ModelInfo& info() const override { return info_; }
   void Forward(const StepInput& input, KvStorage& storage) override;

@@ -1,9 +1,10 @@
-"""The commands of `folio`, on the embedded model.
+"""The commands of `folio`, on a small model whose tokens are bytes.
 
 Usage: cli_test.py FOLIO INTROSPECTION_PROTO
 """
 
 import json
+import os
 import re
 import signal
 import struct
@@ -13,7 +14,7 @@ import unittest
 
 from folio_binary import Folio, Server, TIMEOUT_SECONDS
 
-COMMANDS = ("serve", "generate", "memory", "bench")
+COMMANDS = ("serve", "generate", "memory", "inspect", "tokenize", "bench")
 PROMPT = "Where is every byte of this?"
 LOGPROBS = ("--logprobs", "3", "--prompt-logprobs")
 # A request without a limit takes this one very long.
@@ -79,7 +80,8 @@ class ErrorTest(unittest.TestCase):
         for word in ("gen", "help"):
             self.assert_refused((word, "--prompt", "x"), 2,
                                 f"'{word}' is not a command; the commands are "
-                                "serve, generate, memory, bench ")
+                                "serve, generate, memory, inspect, tokenize, "
+                                "bench ")
         self.assert_refused(("serve", "80", "--port"), 2,
                             "not expected: 80 --port ")
 
@@ -98,6 +100,11 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--seed", "18446744073709551616"), "--seed"),
                 ((*here, "--max-tokens", "many"), "--max-tokens"),
                 ((*here, "--threads", "0"), "--threads"),
+                ((*here, "--weights-dtype", "f16"), "auto, f32, bf16"),
+                ((*here, "--kv-dtype", "int8"), "auto, f32, bf16"),
+                (("inspect", "--layers", "2"), "--kv-heads"),
+                (("inspect", "m", "--layers", "2", "--kv-heads", "1",
+                  "--head-dim", "8"), "not both"),
                 ((*here, "--max-batch-tokens", "2000000000"), "1048576"),
                 ((*here, "--max-batch-sequences", "0"), "65536"),
                 ((*there, "--no-cache"), "--no-cache"),
@@ -134,7 +141,9 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--kv-pool", "1KiB"), "pool"),
                 ((*here, "--max-batch-tokens", "4"), "4"),
                 ((*here, "--model", "no-such-folder"), "no-such-folder"),
-                ((*here, "--model", "x"), "--model takes a folder with"),
+                ((*here, "--model", "x"), "expected a GGUF file, or a folder"),
+                ((*here, "--model", "random:arch=mamba"), "mamba"),
+                (("inspect", "no-such-folder"), "no-such-folder"),
                 (("bench", "--streams", "2", "--max-batch-sequences", "1"), "2"),
                 (("bench", "--streams", "4", "--kv-pool", "64KiB"), "64KiB"),
                 (("bench", "--prompt-tokens", "1000000"), "context")]:
@@ -453,6 +462,104 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual((follower.returncode, errors), (0, ""))
         self.assertEqual([int(line.split()[0]) for line in lines.splitlines()],
                          list(range(1, num_tokens + 1)))
+
+
+class EmbeddedModelTest(unittest.TestCase):
+    """The one that is there when none is named."""
+
+    PROMPT = "And the king said unto his servants,"
+
+    def generate(self, *args):
+        result = folio.run_as_is("generate", "--prompt", self.PROMPT,
+                                 "--max-tokens", "40", *args, "--json")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout.splitlines()[-1])
+
+    def test_writes_words(self):
+        last = self.generate()
+        # Letters, digits and the few marks that its text has.
+        self.assertRegex(last["text"], r"\A[A-Za-z ,.;:'?!()\n-]+\Z")
+        self.assertGreater(len(last["text"].split()), 10)
+
+    def test_says_what_the_readme_shows(self):
+        readme = os.path.join(os.path.dirname(proto_path), "../../../README.md")
+        with open(readme, encoding="utf-8") as file:
+            quoted = re.search(r"says:\n\n((?:> .*\n)+)", file.read())[1]
+        shown = " ".join(line[2:] for line in quoted.splitlines())
+        result = folio.run_as_is(
+            "generate", "--prompt", self.PROMPT, "--max-tokens", "60",
+            "--temperature", "0.5", "--seed", "10", "--weights-dtype", "f32")
+        self.assertEqual(result.stdout.strip(), shown)
+
+    def test_types_are_chosen_by_flags(self):
+        f32 = self.generate("--weights-dtype", "f32", "--logprobs", "0")
+        bf16 = self.generate("--weights-dtype", "bf16", "--logprobs", "0")
+        kv = self.generate("--weights-dtype", "f32", "--kv-dtype", "bf16",
+                           "--logprobs", "0")
+        first = [run["logprobs"][0]["logprob"] for run in (f32, bf16, kv)]
+        # Near, and not the same.
+        self.assertEqual(len(set(first)), 3, first)
+        for value in first[1:]:
+            self.assertAlmostEqual(value, first[0], delta=0.1)
+
+    def test_special_tokens_only_when_asked_for(self):
+        def prompt_tokens(*args):
+            result = folio.run_as_is("generate", "--prompt", "<|end|>",
+                                     "--max-tokens", "0", *args, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return json.loads(result.stdout)["usage"]["prompt_tokens"]
+        # BOS comes first in both.
+        self.assertGreater(prompt_tokens(), 2)
+        self.assertEqual(prompt_tokens("--parse-special"), 2)
+
+
+class InspectTest(unittest.TestCase):
+    def test_the_designs_two_gibibytes(self):
+        (line,) = folio.json_lines(
+            "inspect", "--layers", "32", "--kv-heads", "32", "--head-dim",
+            "128", "--kv-dtype", "bf16", "--context", "4096", "--kv-pool",
+            "8GiB")
+        self.assertEqual(line["kv"]["sequence_bytes"], 2 << 30)
+        self.assertEqual(line["kv"]["bytes_per_token"], 512 << 10)
+        self.assertEqual(line["kv"]["sequences_that_fit"], 4)
+        table = folio.run(
+            "inspect", "--layers", "32", "--kv-heads", "32", "--head-dim",
+            "128", "--kv-dtype", "bf16", "--context", "4096").stdout
+        self.assertIn("of 4096 tokens has 2GiB of K/V", table)
+
+    def test_a_model(self):
+        (line,) = folio.json_lines(
+            "inspect", "random:arch=mistral,vocab=300,hidden=64,heads=4,"
+            "kv_heads=2,ffn=100,layers=3,window=24", "--page-size", "8",
+            "--sequences", "5", "--context", "100")
+        self.assertEqual(line["architecture"], "MistralForCausalLM")
+        self.assertEqual(line["layers"], 3)
+        self.assertEqual(line["kv_heads"], 2)
+        self.assertEqual(line["window"], 24)
+        matrices = 2 * 300 * 64 + 3 * (2 * 64 * 64 + 2 * 32 * 64 +
+                                       3 * 64 * 100)
+        self.assertEqual(line["parameters"], matrices + 7 * 64)
+        self.assertEqual(line["weights"],
+                         {"dtype": "f32", "bytes": 4 * line["parameters"]})
+        kv = line["kv"]
+        self.assertEqual(kv["bytes_per_token"], 2 * 3 * 2 * 16 * 4)
+        self.assertEqual(kv["page_bytes"], 8 * kv["bytes_per_token"])
+        self.assertEqual(kv["sequence_bytes"], 100 * kv["bytes_per_token"])
+        self.assertEqual(kv["sequences_bytes"], 5 * kv["sequence_bytes"])
+        # A window of 24 lies in four pages of 8 at most.
+        self.assertEqual(kv["sequence_pages"], 4)
+        self.assertEqual(kv["sequences_that_fit"], kv["pool_pages"] // 4)
+
+    def test_the_embedded_model(self):
+        (line,) = folio.json_lines("inspect")
+        self.assertEqual(line["model"], "folio-tiny")
+        self.assertEqual(line["tokenizer"]["kind"], "byte-level BPE")
+        self.assertEqual(set(line["stored_elements"]), {"BF16"})
+        table = folio.run("inspect")
+        self.assertEqual((table.returncode, table.stderr), (0, ""))
+        for needle in ("folio-tiny, a LlamaForCausalLM", "byte-level BPE",
+                       f"{line['parameters']}", "such sequences fit"):
+            self.assertIn(needle, table.stdout)
 
 
 class BenchTest(unittest.TestCase):

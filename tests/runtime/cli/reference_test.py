@@ -1,4 +1,4 @@
-"""TinyCausalLM through `folio generate` against exact arithmetic in float32.
+"""Models through `folio generate` against exact arithmetic in float32.
 
 Usage: reference_test.py FOLIO SHARED_DIR
 Ends with status 77 (skipped) where the reference data is not there.
@@ -15,34 +15,45 @@ from folio_binary import Folio, Server
 TOLERANCE = 2e-4
 GREEDY_TOKENS = 48
 
+FAMILIES = ("tiny-causal-lm", "llama-gqa", "llama-mqa-tied", "mistral-window",
+            "qwen2", "qwen3", "gpt2")
+
 folio = None
-model = None
+reference = None
 
 
 class ReferenceTest(unittest.TestCase):
     def test_in_the_process(self):
-        self.check_all("--model", model)
+        for family in FAMILIES:
+            self.check_all(family, "--model", os.path.join(reference, family),
+                           "--weights-dtype", "f32")
 
     def test_without_a_cache(self):
-        self.check_all("--model", model, "--no-cache")
+        for family in ("tiny-causal-lm", "mistral-window"):
+            self.check_all(family, "--model", os.path.join(reference, family),
+                           "--weights-dtype", "f32", "--no-cache")
 
     def test_through_a_server(self):
-        with Server(folio, "--model", model) as server:
-            self.check_all("--server", server.address)
+        for family in ("tiny-causal-lm", "qwen3"):
+            with Server(folio, "--model", os.path.join(reference, family),
+                        "--weights-dtype", "f32") as server:
+                self.check_all(family, "--server", server.address)
 
-    def check_all(self, *args):
-        with open(os.path.join(model, "cases.json"), encoding="utf-8") as file:
+    def check_all(self, family, *args):
+        path = os.path.join(reference, family, "cases.json")
+        with open(path, encoding="utf-8") as file:
             cases = json.load(file)
         self.assertGreater(len(cases), 0)
         for case in cases:
-            with self.subTest(prompt_tokens=len(case["prompt"])):
+            with self.subTest(family, prompt_tokens=len(case["prompt"])):
                 self.check(case, args)
 
     def check(self, case, args):
         last = folio.json_lines(
             "generate", *args, "--token-ids",
             ",".join(map(str, case["prompt"])), "--max-tokens",
-            str(GREEDY_TOKENS), "--logprobs", "5", "--prompt-logprobs")[-1]
+            str(GREEDY_TOKENS), "--ignore-eos", "--logprobs", "5",
+            "--prompt-logprobs")[-1]
 
         self.assertEqual(len(case["greedy"]), GREEDY_TOKENS)
         if case["greedy_min_margin"] >= TOLERANCE:
@@ -72,8 +83,8 @@ class ReferenceTest(unittest.TestCase):
 
 if __name__ == "__main__":
     folio = Folio(sys.argv[1])
-    model = os.path.join(sys.argv[2], "reference", "tiny-causal-lm")
-    if not os.path.isdir(model):
-        print(f"skipped: there is no {model}")
+    reference = os.path.join(sys.argv[2], "reference")
+    if not os.path.isdir(reference):
+        print(f"skipped: there is no {reference}")
         sys.exit(77)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -15,7 +15,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model_registry.h"
-#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 #include "tests/support/engine_driver.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/test_executors.h"
@@ -36,6 +36,12 @@ struct Circumstances {
   int num_others = 0;
   int64_t preempt_at_step = 0;  // 0: never.
   bool recompute_always = false;
+};
+
+// A model as OpenModel takes it, and the types to keep it in.
+struct ModelCase {
+  const char* spec;
+  WantedTypes types;
 };
 
 std::unique_ptr<Executor> MakeExecutor(int num_threads) {
@@ -59,17 +65,18 @@ Request RandomRequest(uint64_t seed, int32_t vocab_size, int32_t prompt_tokens,
 }
 
 // The probe's results in the circumstances: greedy, then at temperature 1.
-std::vector<Generated> RunProbes(const std::string& model_spec,
+std::vector<Generated> RunProbes(const ModelCase& model_case,
                                  const Circumstances& in, Executor* executor) {
   EngineOptions options;
   options.page_size = in.page_size;
   options.scheduler = {.max_batch_tokens = in.max_batch_tokens,
                        .max_batch_sequences = in.max_batch_sequences,
                        .recompute_always = in.recompute_always};
-  auto model = OpenModel(model_spec, options.model_limits(), executor);
+  auto model = OpenModel(model_case.spec, options.model_limits(), executor,
+                         model_case.types);
   CHECK(model.ok()) << model.status();
   const int32_t vocab_size = (*model)->info().vocab_size;
-  const Tokenizer tokenizer(vocab_size);
+  const ByteTokenizer tokenizer(vocab_size);
   const ManualClock clock(absl::UnixEpoch());
   auto engine =
       Engine::Create(options, *std::move(model), &tokenizer, &clock, executor);
@@ -100,9 +107,9 @@ std::vector<Generated> RunProbes(const std::string& model_spec,
   return results;
 }
 
-std::vector<Generated> RunProbes(const std::string& model_spec,
+std::vector<Generated> RunProbes(const ModelCase& model_case,
                                  const Circumstances& in) {
-  return RunProbes(model_spec, in, MakeExecutor(in.num_threads).get());
+  return RunProbes(model_case, in, MakeExecutor(in.num_threads).get());
 }
 
 template <typename T>
@@ -145,7 +152,7 @@ std::vector<Circumstances> AllCircumstances() {
   };
 }
 
-class BitEqualityTest : public testing::TestWithParam<const char*> {};
+class BitEqualityTest : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(BitEqualityTest, OutputDoesNotDependOnTheCompany) {
   const std::vector<Generated> alone =
@@ -166,12 +173,36 @@ TEST_P(BitEqualityTest, OutputDoesNotDependOnTheCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, BitEqualityTest,
-                         testing::Values("", "random:hidden=96,heads=3"));
+constexpr WantedTypes kBf16{ElementType::kBf16, ElementType::kBf16};
 
-constexpr const char* kLargeModel =
+INSTANTIATE_TEST_SUITE_P(EmbeddedModel, BitEqualityTest,
+                         testing::Values(ModelCase{""}, ModelCase{"", kBf16}));
+
+// Each family, and each once more in bf16. Mistral's window is shorter than the
+// probe's prompt, so its pages leave while it runs.
+INSTANTIATE_TEST_SUITE_P(
+    Families, BitEqualityTest,
+    testing::Values(ModelCase{"random:hidden=96,heads=3"},
+                    ModelCase{"random:arch=llama,hidden=96,heads=6"},
+                    ModelCase{"random:arch=mistral,window=40"},
+                    ModelCase{"random:arch=qwen2"},
+                    ModelCase{"random:arch=qwen3,head_dim=24"},
+                    ModelCase{"random:arch=gpt2,hidden=96,heads=3"}));
+INSTANTIATE_TEST_SUITE_P(
+    FamiliesInBf16, BitEqualityTest,
+    testing::Values(ModelCase{"random:hidden=96,heads=3", kBf16},
+                    ModelCase{"random:arch=llama,hidden=96,heads=6", kBf16},
+                    ModelCase{"random:arch=mistral,window=40", kBf16},
+                    ModelCase{"random:arch=qwen2", kBf16},
+                    ModelCase{"random:arch=qwen3,head_dim=24", kBf16},
+                    ModelCase{"random:arch=gpt2,hidden=96,heads=3", kBf16},
+                    // K/V of another type than the weights.
+                    ModelCase{"random:arch=mistral,window=40",
+                              {ElementType::kF32, ElementType::kBf16}}));
+
+constexpr ModelCase kLargeModel{
     kSanitized ? "random:vocab=2000,hidden=288,heads=9,layers=2"
-               : "random:vocab=50257,hidden=576,heads=9,layers=2";
+               : "random:vocab=50257,hidden=576,heads=9,layers=2"};
 
 INSTANTIATE_TEST_SUITE_P(LargeModel, BitEqualityTest,
                          testing::Values(kLargeModel));

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 #include "tests/support/engine_driver.h"
 #include "tests/support/scripted_model.h"
 
@@ -62,7 +63,7 @@ class EngineTest : public testing::Test {
 
   ManualClock clock_{absl::UnixEpoch()};
   SerialExecutor executor_;
-  Tokenizer tokenizer_{ScriptedModel::kVocabSize};
+  ByteTokenizer tokenizer_{ScriptedModel::kVocabSize};
   std::unique_ptr<Engine> engine_;
 };
 

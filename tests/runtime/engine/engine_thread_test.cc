@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 #include "tests/support/scripted_model.h"
 
 namespace folio {
@@ -26,7 +27,7 @@ TEST(EngineThreadTest, EveryRequestEndsOnceAndEveryPageComesBack) {
   options.max_waiting_requests = kThreads * kRequestsPerThread;
   const SystemClock clock;
   SerialExecutor executor;
-  const Tokenizer tokenizer(ScriptedModel::kVocabSize);
+  const ByteTokenizer tokenizer(ScriptedModel::kVocabSize);
   auto engine = Engine::Create(
       options, std::make_unique<ScriptedModel>(100, options.model_limits()),
       &tokenizer, &clock, &executor);

@@ -40,6 +40,11 @@ TEST(ColumnBlocksTest, BlocksAreDenseAlignedAndReadableAcrossCuts) {
   matrix.CopyRow(2, 10, part);
   for (int32_t i = 0; i < 40; ++i) EXPECT_EQ(part[i], 210 + i);
   EXPECT_THAT(matrix.Row(2, 1), ElementsAre(148, 149, 150, 151, 152));
+  EXPECT_THAT(matrix.RowFrom(1, 48), ElementsAre(148, 149, 150, 151, 152));
+  EXPECT_THAT(matrix.RowFrom(2, 46), ElementsAre(246, 247));
+  EXPECT_THAT(matrix.RowFrom(0, 15), ElementsAre(15));
+  EXPECT_THAT(matrix.RowFrom(0, 52), ElementsAre(52));
+  EXPECT_EQ(matrix.RowFrom(1, 0).size(), 16u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "runtime/server/report_conversion.h"
 #include "runtime/server/request_conversion.h"
 #include "runtime/server/response_conversion.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 
 namespace folio {
 namespace {
@@ -33,7 +34,7 @@ TEST(RequestFromProto, CarriesEveryField) {
   proto.add_stop_token_ids(12);
   proto.set_ignore_eos(true);
   proto.set_n(1);
-  const auto request = RequestFromProto(proto, AModel(), Tokenizer(300));
+  const auto request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre('h', 'i'));
   EXPECT_EQ(request->sampling.temperature, 0.5f);
@@ -48,7 +49,7 @@ TEST(RequestFromProto, CarriesEveryField) {
 TEST(RequestFromProto, AbsentIsNotZero) {
   v1::GenerateRequest proto;
   proto.mutable_token_ids()->add_ids(5);
-  auto request = RequestFromProto(proto, AModel(), Tokenizer(300));
+  auto request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre(5));
   EXPECT_EQ(request->sampling.temperature, 0);
@@ -59,7 +60,7 @@ TEST(RequestFromProto, AbsentIsNotZero) {
   proto.mutable_sampling()->set_seed(0);
   proto.mutable_sampling()->set_logprobs(0);
   proto.set_max_tokens(0);
-  request = RequestFromProto(proto, AModel(), Tokenizer(300));
+  request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->sampling.seed, 0);
   EXPECT_EQ(request->sampling.logprobs, 0);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "runtime/tokenizer/byte_tokenizer.h"
 #include "runtime/tokenizer/detokenizer.h"
 #include "tests/support/scripted_model.h"
 
@@ -48,7 +49,7 @@ void ServerFixture::StartServer(const EngineOptions& options,
   auto model = std::make_unique<GatedModel>(
       std::make_unique<ScriptedModel>(kContext, options.model_limits()),
       &gate_);
-  tokenizer_ = std::make_unique<Tokenizer>(
+  tokenizer_ = std::make_unique<ByteTokenizer>(
       ScriptedModel::kVocabSize, std::vector<TokenId>{ScriptedModel::kEos});
   auto engine = Engine::Create(options, std::move(model), tokenizer_.get(),
                                &clock_, &executor_);
@@ -107,7 +108,7 @@ std::vector<TokenId> ServerFixture::Expected(std::vector<TokenId> prompt,
 
 std::string ServerFixture::TextOf(const std::vector<TokenId>& tokens) const {
   std::string text;
-  Detokenizer detokenizer(tokenizer_.get());
+  Detokenizer detokenizer(tokenizer_.get(), TextStart::kContinuation);
   for (TokenId token : tokens) detokenizer.Append(token, text);
   detokenizer.Finish(text);
   return text;

@@ -21,13 +21,18 @@ from folio.v1 import introspection_pb2 as introspection
 from folio.v1 import introspection_pb2_grpc as introspection_grpc
 from grpc.health.v1 import health_pb2_grpc as health_grpc
 
+# A small model whose tokens are bytes, so that tests know them.
+BYTES = ('--model', 'random:')
+
 TIMEOUT = 60  # Seconds; what never takes that long, even on a busy machine.
 
 
 class Server:
-    """`folio serve` on a free port, until close()."""
+    """`folio serve` on a free port, until close(); of BYTES by default."""
 
     def __init__(self, folio, *args):
+        if '--model' not in args:
+            args += BYTES
         self.process = subprocess.Popen(
             [folio, 'serve', '--listen', '127.0.0.1:0', *args],
             stdout=subprocess.PIPE, text=True)

@@ -191,8 +191,58 @@ class GenerateTest(ServerTestCase):
         self.assert_refused(invalid, 'stop_token_ids[0] is -1', text='a',
                             stop_token_ids=[-1])
         self.assert_refused(invalid, 'n is 3', text='a', n=3)
-        self.assert_refused(grpc.StatusCode.NOT_FOUND, "'other'", 'folio-tiny',
+        self.assert_refused(grpc.StatusCode.NOT_FOUND, "'other'", 'random:',
                             text='a', model='other')
+
+
+class TokenizeTest(ServerTestCase):
+    """The embedded model's tokenizer."""
+
+    server_args = ('--model', '')
+
+    def tokenize(self, text, **fields):
+        return list(self.server.generation.Tokenize(
+            generation.TokenizeRequest(text=text, **fields),
+            timeout=TIMEOUT).ids)
+
+    def detokenize(self, ids):
+        return self.server.generation.Detokenize(
+            generation.DetokenizeRequest(ids=ids), timeout=TIMEOUT).text
+
+    def test_there_and_back(self):
+        for text in ('', 'And it came to pass', 'caf\u00e9 \U0001f999\n\t',
+                     '<|end|>'):
+            self.assertEqual(self.detokenize(self.tokenize(text)), text)
+
+    def test_special_tokens_only_when_asked_for(self):
+        (end,) = self.tokenize('<|end|>', parse_special=True)
+        self.assertGreater(len(self.tokenize('<|end|>')), 1)
+        self.assertEqual(self.detokenize([end]), '')
+        (begin,) = self.tokenize('', add_special=True)
+        self.assertEqual(self.tokenize('x', add_special=True),
+                         [begin] + self.tokenize('x'))
+
+    def test_generate_takes_the_same_tokens(self):
+        for parse_special in (False, True):
+            text = 'And<|end|> he'
+            ids = self.tokenize(text, add_special=True,
+                                parse_special=parse_special)
+            usage = self.server.generate(text=text, max_tokens=1,
+                                         parse_special=parse_special)[-1].usage
+            self.assertEqual(usage.prompt_tokens, len(ids))
+            self.assertEqual(
+                tokens_of(self.server.generate(text=text, max_tokens=8,
+                                               parse_special=parse_special)),
+                tokens_of(self.server.generate(
+                    token_ids=generation.TokenIds(ids=ids), max_tokens=8)))
+
+    def test_ids_outside_the_vocabulary_are_refused(self):
+        for ids in ([1, -1], [1, 1 << 30]):
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.detokenize(ids)
+            self.assertEqual(caught.exception.code(),
+                             grpc.StatusCode.INVALID_ARGUMENT)
+            self.assertIn(f'ids[1] is {ids[1]}', caught.exception.details())
 
 
 class IntrospectionTest(ServerTestCase):

@@ -4,10 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "runtime/tokenizer/byte_tokenizer.h"
+#include "tests/runtime/tokenizer/hand_made.h"
 
 namespace folio {
 namespace {
@@ -105,9 +109,9 @@ bool NaiveIsValid(const std::string& text) {
 
 // Decodes bytes by byte tokens; every piece of output must be valid UTF-8, and
 // no more than an incomplete character may be held back.
-std::string Decode(std::string_view bytes) {
-  const Tokenizer tokenizer(256);
-  Detokenizer detokenizer(&tokenizer);
+std::string DecodeBytes(std::string_view bytes) {
+  const ByteTokenizer tokenizer(256);
+  Detokenizer detokenizer(&tokenizer, TextStart::kContinuation);
   std::string text;
   for (const char byte : bytes) {
     std::string piece;
@@ -173,7 +177,7 @@ TEST(Detokenizer, ReplacesByHand) {
   };
   for (const auto& [bytes, expected] : kCases) {
     SCOPED_TRACE(testing::PrintToString(std::string(bytes)));
-    EXPECT_EQ(Decode(bytes), Replaced(expected));
+    EXPECT_EQ(DecodeBytes(bytes), Replaced(expected));
     EXPECT_EQ(NaiveDecode(bytes), Replaced(expected)) << "the test's decoder";
   }
 }
@@ -195,13 +199,13 @@ TEST(Detokenizer, KeepsEveryWellFormedCharacter) {
   // Every code point of the first planes' alphabets, and a sample of the rest.
   for (uint32_t code = 0; code <= 0x10FFFF; code += code < 0x3000 ? 1 : 251) {
     if (code >= 0xD800 && code <= 0xDFFF) continue;
-    ASSERT_EQ(Decode(Encode(code)), Encode(code)) << std::hex << code;
+    ASSERT_EQ(DecodeBytes(Encode(code)), Encode(code)) << std::hex << code;
   }
 }
 
 TEST(Detokenizer, HoldsBackWhatMayBecomeACharacter) {
-  const Tokenizer tokenizer(256);
-  Detokenizer detokenizer(&tokenizer);
+  const ByteTokenizer tokenizer(256);
+  Detokenizer detokenizer(&tokenizer, TextStart::kContinuation);
   const auto append = [&](int byte) {
     std::string text;
     detokenizer.Append(byte, text);
@@ -225,8 +229,8 @@ TEST(Detokenizer, HoldsBackWhatMayBecomeACharacter) {
 
 // Tokens without bytes may come anywhere, as special tokens do.
 TEST(Detokenizer, TokensWithoutBytesChangeNothing) {
-  const Tokenizer tokenizer(300);
-  Detokenizer detokenizer(&tokenizer);
+  const ByteTokenizer tokenizer(300);
+  Detokenizer detokenizer(&tokenizer, TextStart::kContinuation);
   std::string text;
   for (const TokenId token : {299, 0xC3, 256, 0xA9, 257}) {
     detokenizer.Append(token, text);
@@ -240,10 +244,10 @@ TEST(Detokenizer, GroupingChangesNothing) {
   const std::string bytes =
       "\U0001F469\u200D\U0001F4BB\xF0\x9F\xED\xA0\x80\xC0z\u20AC\xE2\x82";
   const std::string expected = NaiveDecode(bytes);
-  const Tokenizer tokenizer(256);
+  const ByteTokenizer tokenizer(256);
   for (size_t first = 0; first <= bytes.size(); ++first) {
     for (size_t second = first; second <= bytes.size(); ++second) {
-      Detokenizer detokenizer(&tokenizer);
+      Detokenizer detokenizer(&tokenizer, TextStart::kContinuation);
       std::string pieces[3];
       for (size_t i = 0; i < bytes.size(); ++i) {
         detokenizer.Append(static_cast<uint8_t>(bytes[i]),
@@ -274,9 +278,80 @@ TEST(Detokenizer, AgreesWithTheNaiveDecoderOnRandomBytes) {
       bytes += static_cast<char>(edges ? kEdges[random() % std::size(kEdges)]
                                        : random() % 256);
     }
-    ASSERT_EQ(Decode(bytes), NaiveDecode(bytes))
+    ASSERT_EQ(DecodeBytes(bytes), NaiveDecode(bytes))
         << "seed " << seed << ", bytes " << testing::PrintToString(bytes);
   }
+}
+
+// What any grouping of a token sequence must give: all its bytes at once.
+std::string DecodeAtOnce(const Tokenizer& tokenizer,
+                         const std::vector<TokenId>& tokens) {
+  std::string bytes;
+  for (const TokenId token : tokens) tokenizer.AppendBytes(token, bytes);
+  return NaiveDecode(bytes);
+}
+
+// Any tokens in any order, as a model with random weights makes them: halves of
+// characters, special tokens and words mixed.
+TEST(Detokenizer, RandomTokensAreTheSameOneByOneAndAtOnce) {
+  const std::unique_ptr<Tokenizer> tokenizers[] = {
+      *OpenHandMadeHf(ByteLevelJson()), *OpenHandMadeHf(SentencePieceJson())};
+  for (const auto& tokenizer : tokenizers) {
+    for (int seed = 0; seed < 300; ++seed) {
+      SCOPED_TRACE(testing::Message()
+                   << tokenizer->info().kind << ", seed " << seed);
+      std::mt19937_64 random(seed);
+      std::vector<TokenId> tokens(random() % 30);
+      for (TokenId& token : tokens) {
+        token = static_cast<TokenId>(random() % tokenizer->info().vocab_size);
+      }
+      Detokenizer detokenizer(tokenizer.get(), TextStart::kContinuation);
+      std::string text;
+      for (const TokenId token : tokens) {
+        std::string piece;
+        detokenizer.Append(token, piece);
+        ASSERT_TRUE(NaiveIsValid(piece));
+        text += piece;
+      }
+      detokenizer.Finish(text);
+      ASSERT_EQ(text, DecodeAtOnce(*tokenizer, tokens));
+      // At a text's start one space is taken away, where encoding puts one.
+      if (tokenizer->adds_leading_space() && text.starts_with(' ')) {
+        text.erase(0, 1);
+      }
+      ASSERT_EQ(Decode(*tokenizer, tokens), text);
+    }
+  }
+}
+
+TEST(Detokenizer, OnlyTheStartOfATextLosesASpace) {
+  const auto tokenizer = *OpenHandMadeHf(SentencePieceJson());
+  ASSERT_TRUE(tokenizer->adds_leading_space());
+  const auto tokens = *tokenizer->Encode("ab ab", {.add_special = true});
+  EXPECT_EQ(Decode(*tokenizer, tokens), "ab ab");
+  Detokenizer inside(tokenizer.get(), TextStart::kContinuation);
+  std::string text;
+  for (const TokenId token : tokens) inside.Append(token, text);
+  EXPECT_EQ(text, " ab ab");
+  // After Finish another text starts.
+  Detokenizer start(tokenizer.get(), TextStart::kStart);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    text.clear();
+    for (const TokenId token : tokens) start.Append(token, text);
+    start.Finish(text);
+    EXPECT_EQ(text, "ab ab");
+  }
+}
+
+TEST(DetokenizerTest, TokensThatOnlyTheModelHasHaveNoText) {
+  const ByteTokenizer tokenizer(128);
+  Detokenizer detokenizer(&tokenizer, TextStart::kContinuation);
+  std::string text;
+  for (const TokenId token : {65, 128, 50000, 66}) {
+    detokenizer.Append(token, text);
+  }
+  detokenizer.Finish(text);
+  EXPECT_EQ(text, "AB");
 }
 
 }  // namespace

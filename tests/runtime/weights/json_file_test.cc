@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "runtime/base/utf8.h"
+#include "tests/support/bytes.h"
 #include "tests/support/temp_dir.h"
 
 namespace folio {
@@ -102,6 +104,34 @@ TEST(ReadJsonFile, RefusesHugeFilesUnread) {
   std::filesystem::resize_file(path, kMaxJsonFileBytes + 1);  // A hole.
   EXPECT_THAT(std::string(ReadJsonFile(path).status().message()),
               HasSubstr("268435457 bytes; a JSON file may have 268435456"));
+}
+
+TEST(ParseJson, ReadsAFileInMemory) {
+  const std::string text = "[1, 2]";
+  const auto file = MappedFile::OfMemory("some/list.json", AsBytes(text));
+  EXPECT_EQ(ParseJson(*file).value(), nlohmann::json({1, 2}));
+  const auto cut = MappedFile::OfMemory("cut.json", AsBytes(text).first(3));
+  EXPECT_THAT(std::string(ParseJson(*cut).status().message()),
+              StartsWith("'cut.json': byte 4"));
+}
+
+TEST(ParseJson, MessagesCanBePrinted) {
+  const std::string long_key(5000, 'k');
+  for (const std::string& text :
+       {std::string("{\"a\xFF\": 1}"), std::string("[\x01\x1b[31m]"),
+        "{\"" + long_key + "\": 1, \"" + long_key + "\": 2}",
+        "[\"" + long_key + "\n\"]"}) {
+    const std::string message(ParseJson(text, "text").status().message());
+    EXPECT_TRUE(IsValidUtf8(message)) << message;
+    EXPECT_LT(message.size(), 500u);
+    EXPECT_EQ(message.find('\x1b'), message.npos);
+  }
+}
+
+TEST(ShownJson, IsAsciiAndCutShort) {
+  EXPECT_EQ(ShownJson({{"a", "\u00e9\n"}}), "{\"a\":\"\\u00e9\\n\"}");
+  EXPECT_EQ(ShownJson(std::string(100, 'x')),
+            "\"" + std::string(79, 'x') + "...");
 }
 
 }  // namespace

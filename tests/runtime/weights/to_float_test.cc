@@ -40,6 +40,9 @@ void ExpectExact(DType dtype, int exponent_bits, int mantissa_bits) {
     const double expected = ValueOf(bits, exponent_bits, mantissa_bits);
     if (std::isnan(expected)) {
       ASSERT_TRUE(std::isnan(floats[bits])) << bits;
+      const uint32_t payload = bits & ((1u << mantissa_bits) - 1);
+      ASSERT_EQ(std::bit_cast<uint32_t>(floats[bits]) & 0x7FFFFF,
+                payload << (23 - mantissa_bits));
     } else {
       ASSERT_EQ(floats[bits], expected) << bits;
       ASSERT_EQ(std::signbit(floats[bits]), std::signbit(expected)) << bits;
@@ -57,6 +60,27 @@ TEST(ToFloat, ReadsUnalignedF32) {
   EXPECT_THAT(ToFloat({DType::kF32, {3}, std::span(bytes).subspan(1)}),
               ElementsAre(1.5f, -0.0f, 3e38f));
   EXPECT_THAT(ToFloat({DType::kF32, {0}, {}}), ::testing::IsEmpty());
+}
+
+TEST(ToFloat, ConvertsARange) {
+  const float values[] = {1, 2, 3, 4, 5};
+  const TensorView tensor = {
+      DType::kF32, {5}, std::as_bytes(std::span(values))};
+  std::vector<float> part(3);
+  ToFloat(tensor, 1, part);
+  EXPECT_THAT(part, ElementsAre(2, 3, 4));
+  ToFloat(tensor, 5, {});  // Nothing, at the end.
+}
+
+TEST(ToFloatDeathTest, RefusesWhatIsNotInsideOrNotWholeBlocks) {
+  const std::vector<std::byte> bytes(3 * 18);
+  const TensorView tensor = {DType::kQ4_0, {3, 32}, bytes};
+  std::vector<float> out(64);
+  EXPECT_DEATH(ToFloat(tensor, 64, out), "not inside the tensor");
+  EXPECT_DEATH(ToFloat(tensor, -32, out), "not inside the tensor");
+  EXPECT_DEATH(ToFloat(tensor, 16, out), "not whole blocks of 32");
+  EXPECT_DEATH(ToFloat(tensor, 0, std::span(out).first(40)),
+               "not whole blocks of 32");
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// From the product of the q, k and v weights to what attention reads.
+
+#ifndef RUNTIME_KERNELS_SPLIT_QKV_H_
+#define RUNTIME_KERNELS_SPLIT_QKV_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/element_type.h"
+#include "runtime/base/executor.h"
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/column_blocks.h"
+#include "runtime/kernels/rotary.h"
+
+namespace folio {
+
+// What happens to each head of q and of k on the way, in this order.
+struct HeadTransforms {
+  // RmsNorm's weights, [head_dim]; empty: no norm.
+  std::span<const float> q_norm;
+  std::span<const float> k_norm;
+  float norm_epsilon = 0;
+  // Pairs (i, i + head_dim / 2) are turned by the row's angles; null: they are
+  // not.
+  const Rotary* rotary = nullptr;
+};
+
+inline constexpr int32_t kMaxHeadDim = 1024;
+
+// Splits each row of `qkv`, [rows, (num_heads + 2 num_kv_heads) * head_dim]: q,
+// then k, then v, each its heads in order. q goes to the dense
+// [rows, num_heads * head_dim] array; K and V are rounded to the type of `kv`
+// and go to their slots: the place of row r, KV head h is at kv_rows[r] +
+// kv.key_offset (or value_offset) + h * kv.head_stride.
+// A row's result depends on that row alone. REQUIRES: head_dim <= kMaxHeadDim.
+void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
+              const AttentionShape& shape, const HeadTransforms& transforms,
+              const PagedKv& kv, std::span<std::byte* const> kv_rows,
+              std::span<float> q, Executor& executor);
+
+}  // namespace folio
+
+#endif  // RUNTIME_KERNELS_SPLIT_QKV_H_

@@ -1,0 +1,335 @@
+#include "runtime/kernels/split_qkv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/philox.h"
+#include "tests/runtime/kernels/each_target.h"
+#include "tests/runtime/kernels/matrices.h"
+#include "tests/support/random_floats.h"
+#include "tests/support/test_executors.h"
+
+namespace folio {
+namespace {
+
+constexpr std::byte kUntouched{0xA5};
+constexpr float kEpsilon = 1e-3f;
+
+struct Case {
+  AttentionShape shape;
+  bool has_norm;
+  bool has_rotary;
+};
+
+std::string NameOf(const Case& c) {
+  return "Heads" + std::to_string(c.shape.num_heads) + "Kv" +
+         std::to_string(c.shape.num_kv_heads) + "Dim" +
+         std::to_string(c.shape.head_dim) + (c.has_norm ? "Norm" : "") +
+         (c.has_rotary ? "Rotary" : "");
+}
+void PrintTo(const Case& c, std::ostream* os) { *os << NameOf(c); }
+
+// One batch: the product, and pages with a slot for each row, no two of them
+// neighbours.
+class SplitProblem {
+ public:
+  SplitProblem(const Case& which, int32_t rows, uint64_t seed)
+      : case_(which),
+        rows_(rows),
+        cols_((shape().num_heads + 2 * shape().num_kv_heads) *
+              shape().head_dim),
+        qkv_(RandomFloats(seed, size_t(rows) * cols_, 3)),
+        q_norm_(RandomFloats(seed + 1, shape().head_dim, 2)),
+        k_norm_(RandomFloats(seed + 2, shape().head_dim, 2)),
+        positions_(rows) {
+    for (int32_t r = 0; r < rows; ++r) {
+      positions_[r] = static_cast<int32_t>(PhiloxAt(seed, 3, r)[0] % 5000);
+    }
+    if (!which.has_rotary) return;
+    rotary_.emplace(RopeFrequencies(shape().head_dim, 10000, {}), 5000, rows);
+    SerialExecutor executor;
+    rotary_->SetPositions(positions_, executor);
+  }
+
+  const AttentionShape& shape() const { return case_.shape; }
+  int32_t rows() const { return rows_; }
+  int32_t cols() const { return cols_; }
+  std::span<const float> Row(int32_t row) const {
+    return std::span(qkv_).subspan(size_t(row) * cols_, cols_);
+  }
+  std::span<const float> all() const { return qkv_; }
+
+  HeadTransforms Transforms() const {
+    HeadTransforms transforms{.norm_epsilon = kEpsilon};
+    if (case_.has_norm) {
+      transforms.q_norm = q_norm_;
+      transforms.k_norm = k_norm_;
+    }
+    if (rotary_.has_value()) transforms.rotary = &*rotary_;
+    return transforms;
+  }
+
+  // What `head` of a row becomes, in double precision, and by how much the
+  // kernel may err.
+  struct Exact {
+    std::vector<double> values;
+    double bound;
+  };
+  Exact Transformed(int32_t row, std::span<const float> head,
+                    bool is_query) const {
+    std::vector<double> x(head.begin(), head.end());
+    const int32_t d = shape().head_dim;
+    double bound = 0;
+    if (case_.has_norm) {
+      double squares = 0;
+      for (double v : x) squares += v * v;
+      const double scale = 1 / std::sqrt(squares / d + double{kEpsilon});
+      for (int32_t i = 0; i < d; ++i) {
+        x[i] *= scale * (is_query ? q_norm_ : k_norm_)[i];
+      }
+      bound = 0.5 * (d + 2) + 4;  // As for RmsNorm: units of 2^-24.
+    }
+    double greatest = 0;
+    for (double v : x) greatest = std::max(greatest, std::abs(v));
+    if (rotary_.has_value()) {
+      const std::vector<double> before = x;
+      for (int32_t i = 0; i < d / 2; ++i) {
+        const double cosine = rotary_->cosines(row)[i];
+        const double sine = rotary_->sines(row)[i];
+        x[i] = before[i] * cosine - before[i + d / 2] * sine;
+        x[i + d / 2] = before[i + d / 2] * cosine + before[i] * sine;
+      }
+      bound = 2 * bound + 4;  // Two terms; two products and a sum round.
+    }
+    return {x, bound * 0x1p-24 * greatest};
+  }
+
+ private:
+  Case case_;
+  int32_t rows_;
+  int32_t cols_;
+  std::vector<float> qkv_;
+  std::vector<float> q_norm_;
+  std::vector<float> k_norm_;
+  std::vector<int32_t> positions_;
+  std::optional<Rotary> rotary_;
+};
+
+// Pages that hold a slot for each row, between slots of others.
+class Pages {
+ public:
+  Pages(const AttentionShape& shape, ElementType type, int32_t rows)
+      : row_bytes_(size_t(shape.head_dim) * BytesOf(type)),
+        kv_{.type = type,
+            .page_size = 3,
+            .key_offset = 40,
+            .value_offset = 40 + shape.num_kv_heads * Stride(),
+            .head_stride = Stride()},
+        page_bytes_(static_cast<size_t>(kv_.value_offset +
+                                        shape.num_kv_heads * Stride() + 24)),
+        memory_(page_bytes_ * rows, kUntouched) {
+    // Row r has the page r from the end and slot r % 3.
+    for (int32_t r = 0; r < rows; ++r) {
+      places_.push_back(memory_.data() + (rows - 1 - r) * page_bytes_ +
+                        (r % 3) * row_bytes_);
+    }
+  }
+
+  const PagedKv& kv() const { return kv_; }
+  std::span<std::byte* const> places() const { return places_; }
+  const std::vector<std::byte>& memory() const { return memory_; }
+
+  // What was stored for a row, as floats.
+  std::vector<float> Read(int32_t row, int32_t head, bool is_key) const {
+    const std::byte* place = Place(row, head, is_key);
+    std::vector<float> values;
+    for (size_t i = 0; i < row_bytes_; i += BytesOf(kv_.type)) {
+      if (kv_.type == ElementType::kF32) {
+        std::memcpy(&values.emplace_back(), place + i, sizeof(float));
+      } else {
+        uint16_t bits;
+        std::memcpy(&bits, place + i, sizeof(bits));
+        values.push_back(FromBf16(bits));
+      }
+    }
+    return values;
+  }
+
+  // Also makes the place one that nobody has touched.
+  std::vector<float> Take(int32_t row, int32_t head, bool is_key) {
+    std::vector<float> values = Read(row, head, is_key);
+    std::fill_n(Place(row, head, is_key), row_bytes_, kUntouched);
+    return values;
+  }
+
+  bool IsUntouched() const {
+    return std::all_of(memory_.begin(), memory_.end(),
+                       [](std::byte b) { return b == kUntouched; });
+  }
+
+ private:
+  std::byte* Place(int32_t row, int32_t head, bool is_key) const {
+    return places_[row] + (is_key ? kv_.key_offset : kv_.value_offset) +
+           head * kv_.head_stride;
+  }
+  int64_t Stride() const { return static_cast<int64_t>(3 * row_bytes_ + 8); }
+
+  size_t row_bytes_;
+  PagedKv kv_;
+  size_t page_bytes_;
+  std::vector<std::byte> memory_;
+  std::vector<std::byte*> places_;
+};
+
+// Splits all rows, cut as given; returns q.
+std::vector<float> Split(const SplitProblem& p, std::vector<int32_t> cuts,
+                         Pages& pages, Executor& executor) {
+  const ColumnBlocks qkv = Blocks(p.all(), std::move(cuts));
+  std::vector<float> q(size_t(p.rows()) * p.shape().num_heads *
+                       p.shape().head_dim);
+  SplitQkv(qkv, p.rows(), p.shape(), p.Transforms(), pages.kv(), pages.places(),
+           q, executor);
+  return q;
+}
+
+class SplitQkvTest : public testing::TestWithParam<Case> {
+ protected:
+  const AttentionShape& shape() const { return GetParam().shape; }
+};
+
+TEST_P(SplitQkvTest, AgreesWithDoublePrecisionAndTouchesNothingElse) {
+  const SplitProblem p(GetParam(), 7, /*seed=*/1);
+  const int32_t d = shape().head_dim;
+  const auto expect_near = [](std::span<const float> out,
+                              const SplitProblem::Exact& exact) {
+    ASSERT_EQ(out.size(), exact.values.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      ASSERT_NEAR(out[i], exact.values[i], exact.bound) << "element " << i;
+    }
+  };
+  SerialExecutor executor;
+  ForEachTarget([&] {
+    Pages pages(shape(), ElementType::kF32, p.rows());
+    const std::vector<float> q =
+        Split(p, ColumnBlocks::EvenCuts(p.cols(), 3), pages, executor);
+    for (int32_t r = 0; r < p.rows(); ++r) {
+      std::span<const float> heads = p.Row(r);
+      const auto next = [&] {
+        const std::span<const float> head = heads.first(d);
+        heads = heads.subspan(d);
+        return head;
+      };
+      for (int32_t h = 0; h < shape().num_heads; ++h) {
+        const size_t place = (size_t(r) * shape().num_heads + h) * d;
+        expect_near(std::span(q).subspan(place, d),
+                    p.Transformed(r, next(), /*is_query=*/true));
+      }
+      for (int32_t h = 0; h < shape().num_kv_heads; ++h) {
+        expect_near(pages.Take(r, h, /*is_key=*/true),
+                    p.Transformed(r, next(), /*is_query=*/false));
+      }
+      for (int32_t h = 0; h < shape().num_kv_heads; ++h) {
+        EXPECT_TRUE(SameBits(pages.Take(r, h, /*is_key=*/false), next()));
+      }
+    }
+    EXPECT_TRUE(pages.IsUntouched());
+  });
+}
+
+TEST_P(SplitQkvTest, Bf16IsTheRoundedF32) {
+  const SplitProblem p(GetParam(), 5, /*seed=*/2);
+  SerialExecutor executor;
+  ForEachTarget([&] {
+    Pages f32(shape(), ElementType::kF32, p.rows());
+    Pages bf16(shape(), ElementType::kBf16, p.rows());
+    const std::vector<int32_t> cuts = ColumnBlocks::EvenCuts(p.cols(), 2);
+    EXPECT_TRUE(SameBits(Split(p, cuts, f32, executor),
+                         Split(p, cuts, bf16, executor)));
+    for (int32_t r = 0; r < p.rows(); ++r) {
+      for (int32_t h = 0; h < shape().num_kv_heads; ++h) {
+        for (bool is_key : {false, true}) {
+          EXPECT_TRUE(
+              SameBits(bf16.Take(r, h, is_key),
+                       Rounded(f32.Take(r, h, is_key), ElementType::kBf16)));
+        }
+      }
+    }
+    EXPECT_TRUE(bf16.IsUntouched());
+  });
+}
+
+TEST_P(SplitQkvTest, DoesNotDependOnCutsOrThreads) {
+  const SplitProblem p(GetParam(), 29, /*seed=*/3);
+  SerialExecutor serial;
+  const auto parallel = MakeParallelTestExecutor(2);
+  Pages expected(shape(), ElementType::kF32, p.rows());
+  const std::vector<float> q = Split(p, {0, p.cols()}, expected, serial);
+  for (int32_t num_blocks = 2; num_blocks <= 9; ++num_blocks) {
+    Pages pages(shape(), ElementType::kF32, p.rows());
+    EXPECT_TRUE(SameBits(Split(p, ColumnBlocks::EvenCuts(p.cols(), num_blocks),
+                               pages, *parallel),
+                         q));
+    EXPECT_EQ(pages.memory(), expected.memory()) << num_blocks << " blocks";
+  }
+}
+
+TEST_P(SplitQkvTest, RowsDoNotDependOnTheBatch) {
+  // (Angles belong to the row, so the first rows of the same batch.)
+  const SplitProblem p(GetParam(), 20, /*seed=*/4);
+  SerialExecutor executor;
+  const std::vector<int32_t> cuts = ColumnBlocks::EvenCuts(p.cols(), 2);
+  Pages all(shape(), ElementType::kBf16, p.rows());
+  const std::vector<float> q = Split(p, cuts, all, executor);
+  const ColumnBlocks qkv = Blocks(p.all(), cuts);
+  for (int32_t rows : {0, 1, 2, 9, 19}) {
+    Pages pages(shape(), ElementType::kBf16, p.rows());
+    std::vector<float> some(q.size(), 7.0f);
+    SplitQkv(qkv, rows, shape(), p.Transforms(), pages.kv(), pages.places(),
+             some, executor);
+    const size_t size = size_t(rows) * shape().num_heads * shape().head_dim;
+    EXPECT_TRUE(
+        SameBits(std::span(some).first(size), std::span(q).first(size)));
+    for (size_t i = size; i < some.size(); ++i) EXPECT_EQ(some[i], 7.0f);
+    for (int32_t r = 0; r < rows; ++r) {
+      for (int32_t h = 0; h < shape().num_kv_heads; ++h) {
+        for (bool is_key : {false, true}) {
+          EXPECT_TRUE(
+              SameBits(pages.Take(r, h, is_key), all.Read(r, h, is_key)));
+        }
+      }
+    }
+    EXPECT_TRUE(pages.IsUntouched());
+  }
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (bool has_norm : {false, true}) {
+    for (bool has_rotary : {false, true}) {
+      for (const AttentionShape& shape :
+           {AttentionShape{4, 4, 16}, AttentionShape{9, 3, 64},
+            AttentionShape{4, 1, 128}, AttentionShape{3, 1, 2},
+            AttentionShape{5, 5, 10}, AttentionShape{2, 1, 34},
+            AttentionShape{1, 1, kMaxHeadDim}}) {
+        cases.push_back({shape, has_norm, has_rotary});
+      }
+    }
+    cases.push_back({{2, 1, 7}, has_norm, false});
+    cases.push_back({{3, 3, 1}, has_norm, false});
+    cases.push_back({{2, 2, 37}, has_norm, false});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, SplitQkvTest, testing::ValuesIn(Cases()),
+                         [](const auto& test) { return NameOf(test.param); });
+
+}  // namespace
+}  // namespace folio
