@@ -5,20 +5,32 @@
 
 usage() {
   cat <<'TEXT'
-Usage: tests/run.sh [--asan | --tsan]
+Usage: tests/run.sh [--asan | --tsan | --fuzz SECONDS]
 
 Installs what is missing (Debian 12), builds everything and runs every test.
 
   --asan   with AddressSanitizer and UndefinedBehaviorSanitizer, in build/asan
   --tsan   with ThreadSanitizer, all but gRPC and oneTBB, in build/tsan
+  --fuzz   instead of the tests, libFuzzer on every parser of files, for SECONDS
+           in all; inputs that crash one are kept in build/fuzz/crashes
   --help   this text
   (none)   the Release build, in build/release
 
 Examples:
   tests/run.sh
   tests/run.sh --asan
+  tests/run.sh --fuzz 60
 TEXT
 }
+
+if [ "${1:-}" = --fuzz ]; then
+  [[ "$#" -eq 2 && "$2" =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
+  . "$root/tests/fuzz/fuzz.sh"
+  install_dependencies "${fuzz_packages[@]}"
+  build fuzz
+  fuzz_all "$2"
+  exit
+fi
 
 preset=release
 [ "$#" -le 1 ] || { usage >&2; exit 2; }
