@@ -31,7 +31,7 @@ wait_for() {
 
 say "Starting a server"
 : >"$scratch/serve.out"
-"$folio" serve --listen 127.0.0.1:0 >"$scratch/serve.out" 2>"$scratch/serve.log" &
+"$folio" serve --listen 127.0.0.1:0 --weights-dtype f32 >"$scratch/serve.out" 2>"$scratch/serve.log" &
 readonly server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
 wait_for "$server" "$scratch/serve.out"
@@ -44,17 +44,16 @@ readonly address
 readonly follower=$!
 wait_for "$follower" "$scratch/batches.out"  # Its header: it follows.
 
-readonly prompt="The quick brown fox jumps over the lazy dog."
-say "folio generate --server $address --prompt \"$prompt\" --max-tokens 48"
-"$folio" generate --server "$address" --prompt "$prompt" --max-tokens 48
-printf '(random weights: nonsense is expected)\n'
+readonly prompt="And the king said unto his servants,"
+say "folio generate --server $address --prompt \"$prompt\" --max-tokens 60 --temperature 0.5 --seed 10"
+"$folio" generate --server "$address" --prompt "$prompt" --max-tokens 60 --temperature 0.5 --seed 10
 
 # A report in the middle of three more requests, each long enough to be met: the
 # last in which any of them ran, unless there is one with all three.
 say "folio memory --server $address, while three requests run"
 generators=()
 for i in 1 2 3; do
-  "$folio" generate --server "$address" --prompt "$prompt ($i)" --max-tokens 3000 \
+  "$folio" generate --server "$address" --prompt "$prompt" --max-tokens 900 --ignore-eos --temperature 0.8 --seed "$i" \
     >"$scratch/generate-$i.out" 2>"$scratch/generate-$i.log" &
   generators+=("$!")
 done
