@@ -17,6 +17,11 @@ namespace folio {
 struct SamplingParams {
   // 0 takes the likeliest token; T > 0 draws from softmax(logits / T).
   float temperature = 0;
+  // Draw among the `top_k` greatest logits only. 0: all.
+  int32_t top_k = 0;
+  // Of those, draw among the fewest likeliest that together have this share of
+  // their probability, in (0, 1]. 1: all.
+  float top_p = 1;
   // Sample i draws from the stream of seed + i, whatever runs beside it. Absent
   // in what a client sends; the engine then draws one and reports it.
   std::optional<uint64_t> seed;

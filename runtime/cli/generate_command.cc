@@ -49,6 +49,8 @@ struct GenerateFlags {
   std::optional<int32_t> max_tokens;
   bool ignore_eos = false;
   std::optional<float> temperature;
+  std::optional<int32_t> top_k;
+  std::optional<float> top_p;
   std::optional<uint64_t> seed;
   std::optional<int32_t> logprobs;
   bool prompt_logprobs = false;
@@ -72,6 +74,8 @@ absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
   if (flags.ignore_eos) request.set_ignore_eos(true);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (flags.temperature) sampling.set_temperature(*flags.temperature);
+  if (flags.top_k) sampling.set_top_k(*flags.top_k);
+  if (flags.top_p) sampling.set_top_p(*flags.top_p);
   if (flags.seed) sampling.set_seed(*flags.seed);
   if (flags.logprobs) sampling.set_logprobs(*flags.logprobs);
   if (flags.prompt_logprobs) sampling.set_prompt_logprobs(true);
@@ -160,6 +164,13 @@ void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
   app.add_option("--temperature", flags.temperature,
                  "0: greedy (the default); above: softmax(logits / T)")
       ->type_name("T");
+  app.add_option("--top-k", flags.top_k,
+                 "Draw among the K likeliest tokens only. Default: 0, all")
+      ->type_name("K");
+  app.add_option("--top-p", flags.top_p,
+                 "Draw among the fewest likeliest tokens that have probability "
+                 "P together. Default: 1, all")
+      ->type_name("P");
   AddSeedOption(app, flags.seed,
                 "Equal seeds give equal tokens. Default: drawn");
   app.add_option("--logprobs", flags.logprobs,

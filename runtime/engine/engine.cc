@@ -74,7 +74,7 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
              options.max_waiting_requests),
       scheduler_(options.scheduler, model_->info().context_length,
                  storage_->pool_bytes(), &cache_),
-      sampler_(executor) {}
+      sampler_(executor, model_->info().vocab_size) {}
 
 absl::Status Engine::Prepare(Request& request) {
   const ModelInfo& model = model_->info();

@@ -30,6 +30,16 @@ absl::Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
         absl::StrCat("sampling.temperature is ", temperature,
                      "; it must be a finite number of at least 0 (0: greedy)"));
   }
+  if (sampling.top_k < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.top_k is ", sampling.top_k,
+                     "; it must be at least 0 (0: no limit)"));
+  }
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {  // A NaN is neither.
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.top_p is ", sampling.top_p,
+                     "; it must be above 0 and at most 1 (1: no limit)"));
+  }
   const int32_t most = std::min(RequestLimits::kMaxLogprobs, vocab_size);
   const int32_t logprobs = sampling.logprobs.value_or(0);
   if (logprobs < 0 || logprobs > most) {

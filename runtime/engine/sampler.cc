@@ -27,7 +27,8 @@ void MakeRoom(const Sequence& sequence, size_t count, bool logprobs,
 }
 
 TokenId ChooseToken(const ColumnBlocks& logits, int32_t row,
-                    const Sequence& sequence, const MaxResult& max) {
+                    const Sequence& sequence, const MaxResult& max,
+                    VocabScratch& scratch) {
   const SamplingParams& sampling = sequence.request->sampling;
   if (sampling.temperature == 0) return max.index;
   const double u = UniformDouble(
@@ -36,13 +37,20 @@ TokenId ChooseToken(const ColumnBlocks& logits, int32_t row,
   // A temperature whose inverse overflows is greedy for all practical purposes.
   const float inverse = 1.0f / sampling.temperature;
   if (!std::isfinite(inverse)) return max.index;
-  return SampleCategorical(logits, row, max.value, inverse, u);
+  return SampleCategorical(logits, row, max.value,
+                           {.inverse_temperature = inverse,
+                            .top_k = sampling.top_k,
+                            .top_p = sampling.top_p},
+                           u, scratch);
 }
 
 }  // namespace
 
-Sampler::Sampler(Executor* executor)
-    : executor_(executor), scratch_(executor->num_workers()) {}
+Sampler::Sampler(Executor* executor, int32_t vocab_size) : executor_(executor) {
+  for (int i = 0; i < executor->num_workers(); ++i) {
+    scratch_.emplace_back(vocab_size);
+  }
+}
 
 void Sampler::Start(const StepInput& input,
                     std::span<const Sequence* const> sequences,
@@ -94,8 +102,7 @@ void Sampler::SampleTile(const ColumnBlocks& logits, int32_t first,
 }
 
 void Sampler::Run(const ColumnBlocks& logits, int32_t row, const Task& task,
-                  std::vector<IndexedValue>& scratch,
-                  SequenceResult& result) const {
+                  VocabScratch& scratch, SequenceResult& result) const {
   const MaxResult max = ArgMax(logits, row);
   if (max.has_nan || !std::isfinite(max.value)) {
     // Several rows of one sequence may find this at the same time.
@@ -105,7 +112,7 @@ void Sampler::Run(const ColumnBlocks& logits, int32_t row, const Task& task,
   const Sequence& sequence = *sequences_[task.sequence];
   ScoredTokens& out = task.token == kSample ? result.sampled : result.prompt;
   const TokenId token = task.token == kSample
-                            ? ChooseToken(logits, row, sequence, max)
+                            ? ChooseToken(logits, row, sequence, max, scratch)
                             : task.token;
   out.tokens[task.index] = token;
   if (out.logprobs.empty()) return;
@@ -116,10 +123,12 @@ void Sampler::Run(const ColumnBlocks& logits, int32_t row, const Task& task,
   };
   out.logprobs[task.index] = logprob(logits.at(row, token));
   if (out.top_count == 0) return;
-  TopK(logits, row, out.top_count, scratch);
+  const std::vector<IndexedValue>& likeliest = scratch.top();
+  TopK(logits, row, out.top_count, scratch.top());
   TokenLogprob* const top = &out.top[task.index * out.top_count];
-  for (size_t i = 0; i < scratch.size(); ++i) {
-    top[i] = {.token = scratch[i].index, .logprob = logprob(scratch[i].value)};
+  for (size_t i = 0; i < likeliest.size(); ++i) {
+    top[i] = {.token = likeliest[i].index,
+              .logprob = logprob(likeliest[i].value)};
   }
 }
 

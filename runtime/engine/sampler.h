@@ -9,7 +9,7 @@
 
 #include "runtime/base/executor.h"
 #include "runtime/kernels/column_blocks.h"
-#include "runtime/kernels/vocab_reduce.h"
+#include "runtime/kernels/vocab_sample.h"
 #include "runtime/model/step_input.h"
 #include "scheduler/sequence.h"
 #include "scheduler/step_result.h"
@@ -27,8 +27,9 @@ namespace folio {
 // Logprobs are of the raw distribution, whatever the temperature.
 class Sampler {
  public:
-  // `executor` must outlive the sampler.
-  explicit Sampler(Executor* executor);
+  // `executor` must outlive the sampler. Takes scratch memory for rows of
+  // `vocab_size` logits here, once.
+  Sampler(Executor* executor, int32_t vocab_size);
 
   // Makes room in `result` for everything that `input` asks for; one entry for
   // each of `sequences`, which are those of `input`, in its order. Both must
@@ -54,13 +55,13 @@ class Sampler {
   static constexpr TokenId kSample = -1;
 
   void Run(const ColumnBlocks& logits, int32_t row, const Task& task,
-           std::vector<IndexedValue>& scratch, SequenceResult& result) const;
+           VocabScratch& scratch, SequenceResult& result) const;
 
   Executor* const executor_;
   std::span<const Sequence* const> sequences_;
   std::vector<Task> tasks_;  // Ascending by logits_row.
   size_t next_task_ = 0;
-  std::vector<std::vector<IndexedValue>> scratch_;  // [num_workers]
+  std::vector<VocabScratch> scratch_;  // [num_workers]
 };
 
 }  // namespace folio

@@ -42,14 +42,10 @@ std::span<const float> ColumnBlocks::RowFrom(int32_t row,
 
 void ColumnBlocks::CopyRow(int32_t row, int32_t first,
                            std::span<float> out) const {
-  const int32_t end = first + static_cast<int32_t>(out.size());
-  for (int32_t b = 0; b < num_blocks(); ++b) {
-    const int32_t from = std::max(first, cuts_[b]);
-    const int32_t to = std::min(end, cuts_[b + 1]);
-    if (from >= to) continue;
-    const float* source = Row(b, row).data() + (from - cuts_[b]);
-    std::copy_n(source, to - from, out.data() + (from - first));
-  }
+  ForEachPart(row, first, first + static_cast<int32_t>(out.size()),
+              [&](const float* data, int32_t count, int32_t column) {
+                std::copy_n(data, count, out.data() + (column - first));
+              });
 }
 
 float ColumnBlocks::at(int32_t row, int32_t col) const {

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_KERNELS_COLUMN_BLOCKS_H_
 #define RUNTIME_KERNELS_COLUMN_BLOCKS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,6 +60,19 @@ class ColumnBlocks {
 
   // Copies columns [first, first + out.size()) of one row, across any cuts.
   void CopyRow(int32_t row, int32_t first, std::span<float> out) const;
+
+  // Calls body(data, count, column) for the pieces of columns [begin, end) of
+  // one row that lie in one block each, in order; `column` is a piece's first.
+  template <typename Body>
+  void ForEachPart(int32_t row, int32_t begin, int32_t end,
+                   const Body& body) const {
+    for (int32_t b = 0; b < num_blocks(); ++b) {
+      const int32_t from = std::max(begin, cuts_[b]);
+      const int32_t to = std::min(end, cuts_[b + 1]);
+      if (from >= to) continue;
+      body(Row(b, row).data() + (from - cuts_[b]), to - from, from);
+    }
+  }
 
   // One element, for tests and single look-ups. O(num_blocks).
   float at(int32_t row, int32_t col) const;

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <optional>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/kernels/vocab_reduce.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "hwy/contrib/math/math-inl.h"
+#include "runtime/kernels/softmax_weight-inl.h"
 #include "runtime/kernels/vectors-inl.h"
 
 // Compiled once for each target; what does not depend on it, once.
@@ -26,15 +28,12 @@ constexpr int32_t kSumLanes = 4 * kGroup;
 // Columns after which the f32 accumulators are added up in f64.
 constexpr int32_t kChunk = 16 * kSumLanes;
 
+// TopK finds its first threshold in the maxima of so many groups of elements.
+constexpr int32_t kGroups = 128;
+
 struct PartMax {
   float value;
   bool has_nan;
-};
-
-// l -> exp((l - max) * inverse_temperature).
-struct Weighting {
-  float max;
-  float inverse_temperature;
 };
 
 }  // namespace
@@ -74,31 +73,12 @@ PartMax MaxOfPart(const float* x, int32_t n) {
   return result;
 }
 
-HWY_INLINE V Weight(V logit, const Weighting& weighting) {
-  const FloatTag d;
-  return hn::Exp(d, hn::Mul(hn::Sub(logit, hn::Set(d, weighting.max)),
-                            hn::Set(d, weighting.inverse_temperature)));
-}
-
-// Weights of `n` elements.
-void WeightsOfPart(const float* x, int32_t n, const Weighting& weighting,
-                   float* out) {
-  const FloatTag d;
-  int32_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    hn::StoreU(Weight(hn::LoadU(d, x + i), weighting), d, out + i);
-  }
-  for (; i < n; ++i) {
-    out[i] = hn::GetLane(Weight(hn::Set(d, x[i]), weighting));
-  }
-}
-
 // Adds the weights of one group of columns to kGroup accumulators.
 HWY_INLINE void AddGroup(const float* x, const Weighting& weighting,
                          float* sums) {
   const FloatTag d;
   for (int32_t i = 0; i < kGroup; i += kLanes) {
-    const V weight = Weight(hn::LoadU(d, x + i), weighting);
+    const V weight = SoftmaxWeight(hn::LoadU(d, x + i), weighting);
     hn::Store(hn::Add(hn::Load(d, sums + i), weight), d, sums + i);
   }
 }
@@ -116,6 +96,23 @@ void AddWeightsOfPart(const float* x, int32_t n, int32_t column,
   std::fill_n(last, kGroup, -kInfinity);
   std::copy(x + i, x + n, last);
   AddGroup(last, weighting, sums + (column + i) % kSumLanes);
+}
+
+// Raises each of kGroups maxima to that of the elements that fall into its
+// group; which those are does not matter to anyone.
+void RaiseGroupMaxima(const float* x, int32_t n, float* maxima) {
+  const FloatTag d;
+  int32_t i = 0;
+  for (; i + kGroups <= n; i += kGroups) {
+    for (int32_t j = 0; j < kGroups; j += kLanes) {
+      const V value = hn::LoadU(d, x + i + j);
+      const V max = hn::LoadU(d, maxima + j);
+      hn::StoreU(hn::IfThenElse(hn::Gt(value, max), value, max), d, maxima + j);
+    }
+  }
+  for (; i < n; ++i) {
+    if (x[i] > maxima[i % kGroups]) maxima[i % kGroups] = x[i];
+  }
 }
 
 // The first i in [from, n) with x[i] > threshold, or n.
@@ -144,34 +141,19 @@ namespace folio {
 namespace {
 
 HWY_EXPORT(MaxOfPart);
-HWY_EXPORT(WeightsOfPart);
 HWY_EXPORT(AddWeightsOfPart);
+HWY_EXPORT(RaiseGroupMaxima);
 HWY_EXPORT(SkipNotGreater);
-
-// Calls body(data, count, column) for the pieces of columns [begin, end) that
-// lie in one block each, in order.
-template <typename Body>
-void ForEachPart(const ColumnBlocks& logits, int32_t row, int32_t begin,
-                 int32_t end, const Body& body) {
-  for (int32_t b = 0; b < logits.num_blocks(); ++b) {
-    const int32_t first = logits.first_column(b);
-    const int32_t from = std::max(begin, first);
-    const int32_t to = std::min(end, first + logits.block_cols(b));
-    if (from < to) {
-      body(logits.Row(b, row).data() + (from - first), to - from, from);
-    }
-  }
-}
 
 // The sum of weights of the chunk that begins at column `begin`.
 double ChunkSum(const ColumnBlocks& logits, int32_t row, int32_t begin,
                 const Weighting& weighting) {
   alignas(kCacheLineBytes) float sums[kSumLanes] = {};
-  ForEachPart(logits, row, begin, std::min(begin + kChunk, logits.cols()),
-              [&](const float* x, int32_t n, int32_t column) {
-                HWY_DYNAMIC_DISPATCH(AddWeightsOfPart)
-                (x, n, column, weighting, sums);
-              });
+  logits.ForEachPart(row, begin, std::min(begin + kChunk, logits.cols()),
+                     [&](const float* x, int32_t n, int32_t column) {
+                       HWY_DYNAMIC_DISPATCH(AddWeightsOfPart)
+                       (x, n, column, weighting, sums);
+                     });
   double sum = 0;
   for (const float s : sums) sum += s;
   return sum;
@@ -186,28 +168,24 @@ double SumOfWeights(const ColumnBlocks& logits, int32_t row,
   return total;
 }
 
-// Continues SampleCategorical inside a chunk whose sum of weights is not 0;
-// `cumulative` is the sum before it. Single weights add up to slightly another
-// sum than the chunk's; then the last weight that is not 0 is taken.
-int32_t SampleInChunk(const ColumnBlocks& logits, int32_t row, int32_t begin,
-                      const Weighting& weighting, double cumulative,
-                      double target) {
-  float weights[kChunk];
-  const int32_t end = std::min(begin + kChunk, logits.cols());
-  ForEachPart(logits, row, begin, end,
-              [&](const float* x, int32_t n, int32_t column) {
-                HWY_DYNAMIC_DISPATCH(WeightsOfPart)
-                (x, n, weighting, weights + (column - begin));
-              });
-  int32_t chosen = begin;
-  for (int32_t column = begin; column < end; ++column) {
-    const float weight = weights[column - begin];
-    if (weight == 0) continue;
-    chosen = column;
-    cumulative += weight;
-    if (cumulative > target) break;
-  }
-  return chosen;
+// A number than which at least `k` elements of the row are greater, as near
+// below the k-th greatest as the maxima of a few groups tell; nothing when they
+// don't. Of the greatest elements few share a group, so when k is at most half
+// of the groups, about 1.4 k elements are above.
+std::optional<float> FirstThreshold(const ColumnBlocks& logits, int32_t row,
+                                    int32_t k) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (k > kGroups) return std::nullopt;
+  alignas(kCacheLineBytes) float maxima[kGroups];
+  std::fill_n(maxima, kGroups, -kInfinity);
+  logits.ForEachPart(row, 0, logits.cols(),
+                     [&](const float* x, int32_t n, int32_t /*column*/) {
+                       HWY_DYNAMIC_DISPATCH(RaiseGroupMaxima)(x, n, maxima);
+                     });
+  std::nth_element(maxima, maxima + k - 1, maxima + kGroups, std::greater<>());
+  const float kth = maxima[k - 1];
+  if (kth == -kInfinity) return std::nullopt;
+  return std::nextafter(kth, -kInfinity);
 }
 
 bool Before(const IndexedValue& a, const IndexedValue& b) {
@@ -224,20 +202,19 @@ MaxResult ArgMax(const ColumnBlocks& logits, int32_t row) {
   const float* best = nullptr;
   int32_t best_column = 0;
   int32_t best_count = 0;
-  ForEachPart(logits, row, 0, logits.cols(),
-              [&](const float* x, int32_t n, int32_t column) {
-                for (int32_t i = 0; i < n; i += kChunk) {
-                  const int32_t count = std::min(kChunk, n - i);
-                  const PartMax part =
-                      HWY_DYNAMIC_DISPATCH(MaxOfPart)(x + i, count);
-                  result.has_nan |= part.has_nan;
-                  if (best != nullptr && !(part.value > result.value)) continue;
-                  result.value = part.value;
-                  best = x + i;
-                  best_column = column + i;
-                  best_count = count;
-                }
-              });
+  logits.ForEachPart(
+      row, 0, logits.cols(), [&](const float* x, int32_t n, int32_t column) {
+        for (int32_t i = 0; i < n; i += kChunk) {
+          const int32_t count = std::min(kChunk, n - i);
+          const PartMax part = HWY_DYNAMIC_DISPATCH(MaxOfPart)(x + i, count);
+          result.has_nan |= part.has_nan;
+          if (best != nullptr && !(part.value > result.value)) continue;
+          result.value = part.value;
+          best = x + i;
+          best_column = column + i;
+          best_count = count;
+        }
+      });
   const float* place = std::find(best, best + best_count, result.value);
   if (place != best + best_count) {
     result.index = best_column + static_cast<int32_t>(place - best);
@@ -251,56 +228,37 @@ double LogSumExp(const ColumnBlocks& logits, int32_t row, float max,
   return static_cast<double>(max) * inverse_temperature + std::log(sum);
 }
 
-int32_t SampleCategorical(const ColumnBlocks& logits, int32_t row, float max,
-                          float inverse_temperature, double u) {
-  const Weighting weighting{max, inverse_temperature};
-  const double target = u * SumOfWeights(logits, row, weighting);
-  double cumulative = 0;
-  double before_chosen = 0;
-  int32_t chosen = 0;
-  for (int32_t begin = 0; begin < logits.cols(); begin += kChunk) {
-    const double sum = ChunkSum(logits, row, begin, weighting);
-    if (sum == 0) continue;
-    chosen = begin;
-    before_chosen = cumulative;
-    cumulative += sum;
-    if (cumulative > target) break;
-  }
-  return SampleInChunk(logits, row, chosen, weighting, before_chosen, target);
-}
-
 void TopK(const ColumnBlocks& logits, int32_t row, int32_t k,
           std::vector<IndexedValue>& out) {
   CHECK_GE(k, 1);
   const size_t wanted = static_cast<size_t>(std::min(k, logits.cols()));
-  const size_t full = 2 * wanted + 64;
+  const size_t full =
+      std::min(2 * wanted + 64, static_cast<size_t>(logits.cols()));
   out.clear();
   out.reserve(full);
+  // Only elements greater than it are looked at.
+  std::optional<float> threshold = FirstThreshold(logits, row, k);
   // Once `wanted` candidates are known, an element must be greater than the
   // least of them: of equal elements the earlier ones go first.
-  bool have_threshold = false;
-  float threshold = 0;
   const auto keep_best = [&] {
     std::nth_element(out.begin(), out.begin() + wanted - 1, out.end(), Before);
     out.resize(wanted);
     threshold = out.back().value;
-    have_threshold = true;
   };
-  ForEachPart(logits, row, 0, logits.cols(),
-              [&](const float* x, int32_t n, int32_t column) {
-                for (int32_t i = 0; i < n; ++i) {
-                  if (have_threshold) {
-                    i = HWY_DYNAMIC_DISPATCH(SkipNotGreater)(x, i, n,
-                                                             threshold);
-                    if (i == n) return;
-                  }
-                  if (std::isnan(x[i])) continue;
-                  out.push_back({column + i, x[i]});
-                  if (out.size() == full) keep_best();
-                }
-              });
+  logits.ForEachPart(
+      row, 0, logits.cols(), [&](const float* x, int32_t n, int32_t column) {
+        for (int32_t i = 0; i < n; ++i) {
+          if (threshold.has_value()) {
+            i = HWY_DYNAMIC_DISPATCH(SkipNotGreater)(x, i, n, *threshold);
+            if (i == n) return;
+          }
+          if (std::isnan(x[i])) continue;
+          out.push_back({column + i, x[i]});
+          if (out.size() == full) keep_best();
+        }
+      });
+  if (out.size() > wanted) keep_best();
   std::sort(out.begin(), out.end(), Before);
-  out.resize(std::min(out.size(), wanted));
 }
 
 }  // namespace folio

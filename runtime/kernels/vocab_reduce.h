@@ -28,12 +28,6 @@ MaxResult ArgMax(const ColumnBlocks& logits, int32_t row);
 double LogSumExp(const ColumnBlocks& logits, int32_t row, float max,
                  float inverse_temperature);
 
-// Draws from softmax(inverse_temperature * logits) by inversion: the smallest
-// index whose cumulative weight exceeds `u` times the sum of weights. Never an
-// index with weight 0. REQUIRES: as LogSumExp; 0 <= u < 1.
-int32_t SampleCategorical(const ColumnBlocks& logits, int32_t row, float max,
-                          float inverse_temperature, double u);
-
 struct IndexedValue {
   int32_t index = 0;
   float value = 0;
@@ -42,8 +36,9 @@ struct IndexedValue {
 };
 
 // Leaves in `out` the `k` greatest elements (fewer when the row is shorter),
-// greatest first, equal ones by ascending index. NaNs are left out. One pass
-// over the row; `out` also serves as scratch memory and keeps its capacity.
+// greatest first, equal ones by ascending index. NaNs are left out. Two passes
+// over the row; `out` also serves as scratch memory, for which a capacity of
+// logits.cols() is always enough, and keeps it. O(cols + k log(k)).
 // REQUIRES: k >= 1.
 void TopK(const ColumnBlocks& logits, int32_t row, int32_t k,
           std::vector<IndexedValue>& out);

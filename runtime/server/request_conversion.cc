@@ -52,6 +52,8 @@ absl::StatusOr<std::vector<TokenId>> PromptFromProto(
 SamplingParams SamplingFromProto(const v1::SamplingParams& proto) {
   SamplingParams sampling;
   sampling.temperature = proto.temperature();  // Absent: 0.
+  sampling.top_k = proto.top_k();              // Absent: 0, too.
+  if (proto.has_top_p()) sampling.top_p = proto.top_p();
   if (proto.has_seed()) sampling.seed = proto.seed();
   if (proto.has_logprobs()) sampling.logprobs = proto.logprobs();
   sampling.prompt_logprobs = proto.prompt_logprobs();

@@ -135,6 +135,8 @@ class ErrorTest(unittest.TestCase):
                 (("generate", "--token-ids", ""), "empty"),
                 ((*here, "--temperature", "nan"), "temperature"),
                 ((*here, "--temperature", "-0.5"), "temperature"),
+                ((*here, "--top-k", "-1"), "top_k is -1"),
+                ((*here, "--top-p", "1.5"), "top_p is 1.5"),
                 ((*here, "--logprobs", "21"), "logprobs"),
                 ((*here, "--max-tokens", "-1"), "max_tokens"),
                 ((*here, "--page-size", "12"), "12"),

@@ -34,7 +34,8 @@ TEST(RequestLimitsTest, GoodRequestPasses) {
   Request request = Good();
   request.prompt = {0, 99};
   request.max_tokens = 0;
-  request.sampling = {.temperature = 2.5f, .logprobs = 20};
+  request.sampling = {
+      .temperature = 2.5f, .top_k = 1000, .top_p = 0.001f, .logprobs = 20};
   EXPECT_TRUE(kLimits.Check(request).ok());
 }
 
@@ -72,6 +73,25 @@ TEST(RequestLimitsTest, Temperature) {
     Request request = Good();
     request.sampling.temperature = bad;
     EXPECT_THAT(ErrorOf(request), HasSubstr("sampling.temperature is "));
+  }
+}
+
+TEST(RequestLimitsTest, TopK) {
+  for (int32_t bad : {-1, std::numeric_limits<int32_t>::min()}) {
+    Request request = Good();
+    request.sampling.top_k = bad;
+    EXPECT_THAT(ErrorOf(request),
+                AllOf(HasSubstr("sampling.top_k is " + std::to_string(bad)),
+                      HasSubstr("at least 0")));
+  }
+}
+
+TEST(RequestLimitsTest, TopP) {
+  for (float bad : {std::nanf(""), 0.0f, -0.1f, 1.01f, HUGE_VALF}) {
+    Request request = Good();
+    request.sampling.top_p = bad;
+    EXPECT_THAT(ErrorOf(request), AllOf(HasSubstr("sampling.top_p is "),
+                                        HasSubstr("above 0 and at most 1")));
   }
 }
 

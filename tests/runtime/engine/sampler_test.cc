@@ -66,7 +66,7 @@ class SamplerTest : public testing::Test {
     input.logits_rows = logits_rows;
     input.samples = samples;
     SerialExecutor executor;
-    Sampler sampler(&executor);
+    Sampler sampler(&executor, kVocabSize);
     sampler.Start(input, sequences, result_);
     sampler.SampleTile(logits, 0, rows, result_);
   }
@@ -141,6 +141,73 @@ TEST_F(SamplerTest, DrawNumberCountsGeneratedTokens) {
   }
 }
 
+// Logits that give the first tokens `probabilities`, and all others none.
+std::vector<float> LogitsFor(const std::vector<double>& probabilities) {
+  std::vector<float> logits(kVocabSize,
+                            -std::numeric_limits<float>::infinity());
+  for (size_t i = 0; i < probabilities.size(); ++i) {
+    logits[i] = static_cast<float>(std::log(probabilities[i]));
+  }
+  return logits;
+}
+
+// By hand: what is left of {0.5, 0.3, 0.15, 0.05}, and with which share the
+// first token of it.
+struct Cut {
+  SamplingParams params;
+  int32_t num_left;
+  double first_share;
+};
+
+TEST_F(SamplerTest, TopKAndTopPCutTheDistribution) {
+  const Cut cuts[] = {
+      {{.temperature = 1, .top_k = 3}, 3, 0.5 / 0.95},
+      {{.temperature = 1, .top_p = 0.75f}, 2, 0.5 / 0.8},
+      // 0.8 of the whole, but 0.842 of what top_k leaves.
+      {{.temperature = 1, .top_k = 3, .top_p = 0.83f}, 2, 0.5 / 0.8},
+      {{.temperature = 1, .top_p = 0.83f}, 3, 0.5 / 0.95},
+      // At temperature 1/2 the first has 0.25 / 0.365 = 0.685.
+      {{.temperature = 0.5f, .top_p = 0.65f}, 1, 1},
+      {{.temperature = 1, .top_p = 0.65f}, 2, 0.5 / 0.8},
+      {{.temperature = 1, .top_p = 0.0001f}, 1, 1},
+      {{.temperature = 1, .top_k = 1000, .top_p = 1}, 4, 0.5}};
+  constexpr uint64_t kDraws = 200;
+  for (const Cut& cut : cuts) {
+    for (uint64_t seed = 0; seed < kDraws; ++seed) {
+      SamplingParams params = cut.params;
+      params.seed = seed;
+      AddSequence(params, LogitsFor({0.5, 0.3, 0.15, 0.05}));
+    }
+  }
+  Sample();
+  size_t row = 0;
+  for (const Cut& cut : cuts) {
+    TokenId greatest = 0;
+    for (uint64_t seed = 0; seed < kDraws; ++seed) {
+      const TokenId token = result_.sequences[row++].sampled.tokens[0];
+      greatest = std::max(greatest, token);
+      const double u = UniformDouble(seed, /*stream=*/0, /*position=*/0);
+      EXPECT_EQ(token == 0, u < cut.first_share) << "seed " << seed;
+    }
+    EXPECT_EQ(greatest, cut.num_left - 1) << "cut " << &cut - cuts;
+  }
+}
+
+TEST_F(SamplerTest, TopKAndTopPDoNotChangeGreedyChoicesOrLogprobs) {
+  const std::vector<float> logits = RandomLogits(6);
+  AddSequence({.logprobs = 4}, logits);
+  AddSequence({.top_k = 2, .top_p = 0.1f, .logprobs = 4}, logits);
+  Sample();
+  const ScoredTokens& plain = result_.sequences[0].sampled;
+  const ScoredTokens& cut = result_.sequences[1].sampled;
+  EXPECT_EQ(cut.tokens, plain.tokens);
+  EXPECT_EQ(cut.logprobs, plain.logprobs);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(cut.top[i].token, plain.top[i].token);
+    EXPECT_EQ(cut.top[i].logprob, plain.top[i].logprob);
+  }
+}
+
 TEST_F(SamplerTest, WhatIsNotANumberIsMarked) {
   std::vector<float> nan = RandomLogits(1);
   nan[999] = std::numeric_limits<float>::quiet_NaN();
@@ -151,7 +218,10 @@ TEST_F(SamplerTest, WhatIsNotANumberIsMarked) {
   AddSequence({}, nan);
   AddSequence({}, infinite);
   AddSequence({}, nothing);
-  AddSequence({}, RandomLogits(1));
+  // A single token without probability is no error.
+  std::vector<float> masked = RandomLogits(1);
+  masked[5] = -std::numeric_limits<float>::infinity();
+  AddSequence({.temperature = 1, .top_p = 0.9f, .seed = 1}, masked);
   Sample();
   EXPECT_TRUE(result_.sequences[0].not_finite);
   EXPECT_TRUE(result_.sequences[1].not_finite);

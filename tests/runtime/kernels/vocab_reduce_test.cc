@@ -8,9 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/base/philox.h"
 #include "tests/runtime/kernels/each_target.h"
-#include "tests/support/random_floats.h"
+#include "tests/runtime/kernels/logits_rows.h"
 #include "tests/support/sanitized.h"
 
 namespace folio {
@@ -31,21 +30,6 @@ constexpr int32_t kSizes[] = {1,
                               1025,
                               4099,
                               kSanitized ? 5003 : 50257};
-
-// `values` as row 1 of two.
-ColumnBlocks Blocks(const std::vector<float>& values, int32_t num_blocks) {
-  const int32_t cols = static_cast<int32_t>(values.size());
-  ColumnBlocks blocks(2, ColumnBlocks::EvenCuts(cols, num_blocks));
-  for (int32_t b = 0; b < blocks.num_blocks(); ++b) {
-    std::copy_n(values.begin() + blocks.first_column(b), blocks.block_cols(b),
-                blocks.block_data(b) + blocks.block_cols(b));
-  }
-  return blocks;
-}
-
-std::vector<float> Logits(uint64_t seed, int32_t size) {
-  return RandomFloats(seed, size, 12);
-}
 
 float Max(const std::vector<float>& values) {
   return *std::max_element(values.begin(), values.end());
@@ -130,51 +114,6 @@ TEST(LogSumExpTest, IgnoresMinusInfinity) {
   values[3] = 2;
   values[30] = 2;
   EXPECT_DOUBLE_EQ(LogSumExp(Blocks(values, 2), 1, 2, 1), 2 + std::log(2.0));
-}
-
-TEST(SampleCategoricalTest, InvertsTheCumulativeSum) {
-  ForEachTarget([] {
-    for (int32_t size : kSizes) {
-      const std::vector<float> values = Logits(size + 1, size);
-      const float max = Max(values);
-      std::vector<double> cumulative(size);
-      double total = 0;
-      for (int32_t i = 0; i < size; ++i) {
-        cumulative[i] = total += std::exp((double{values[i]} - max) * 0.7);
-      }
-      for (int32_t draw = 0; draw < (kSanitized ? 10 : 200); ++draw) {
-        const double u = UniformDouble(size, 3, draw);
-        const int32_t token =
-            SampleCategorical(Blocks(values, 1), 1, max, 0.7f, u);
-        // The sums differ from the double ones by at most 200 * 2^-24 relative,
-        // so u lies within that of the token's interval.
-        constexpr double kSlack = 200 * 0x1p-24;
-        EXPECT_GT(cumulative[token] / total, u - kSlack);
-        if (token > 0) {
-          EXPECT_LT(cumulative[token - 1] / total, u + kSlack);
-        }
-        for (int32_t blocks = 2; blocks <= 4; ++blocks) {
-          ASSERT_EQ(SampleCategorical(Blocks(values, blocks), 1, max, 0.7f, u),
-                    token);
-        }
-      }
-    }
-  });
-}
-
-TEST(SampleCategoricalTest, NeverTakesWhatHasNoWeight) {
-  // exp(-200) is 0 in f32. Only 1500 and 2700 have weight, a half each.
-  std::vector<float> values(5000, -200.0f);
-  values[1500] = 0;
-  values[2700] = 0;
-  const double last = std::nextafter(1.0, 0.0);
-  for (int32_t blocks = 1; blocks <= 4; ++blocks) {
-    const ColumnBlocks logits = Blocks(values, blocks);
-    EXPECT_EQ(SampleCategorical(logits, 1, 0, 1, 0), 1500);
-    EXPECT_EQ(SampleCategorical(logits, 1, 0, 1, 0.4999), 1500);
-    EXPECT_EQ(SampleCategorical(logits, 1, 0, 1, 0.5), 2700);
-    EXPECT_EQ(SampleCategorical(logits, 1, 0, 1, last), 2700);
-  }
 }
 
 TEST(TopKTest, IsTheFrontOfAStableSort) {

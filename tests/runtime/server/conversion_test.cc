@@ -26,6 +26,8 @@ TEST(RequestFromProto, CarriesEveryField) {
   proto.set_model("a model");
   proto.set_text("hi");
   proto.mutable_sampling()->set_temperature(0.5f);
+  proto.mutable_sampling()->set_top_k(40);
+  proto.mutable_sampling()->set_top_p(0.75f);
   proto.mutable_sampling()->set_seed(7);
   proto.mutable_sampling()->set_logprobs(3);
   proto.mutable_sampling()->set_prompt_logprobs(true);
@@ -38,6 +40,8 @@ TEST(RequestFromProto, CarriesEveryField) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre('h', 'i'));
   EXPECT_EQ(request->sampling.temperature, 0.5f);
+  EXPECT_EQ(request->sampling.top_k, 40);
+  EXPECT_EQ(request->sampling.top_p, 0.75f);
   EXPECT_EQ(request->sampling.seed, 7);
   EXPECT_EQ(request->sampling.logprobs, 3);
   EXPECT_TRUE(request->sampling.prompt_logprobs);
@@ -53,15 +57,19 @@ TEST(RequestFromProto, AbsentIsNotZero) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre(5));
   EXPECT_EQ(request->sampling.temperature, 0);
+  EXPECT_EQ(request->sampling.top_k, 0);
+  EXPECT_EQ(request->sampling.top_p, 1);
   EXPECT_EQ(request->sampling.seed, std::nullopt);
   EXPECT_EQ(request->sampling.logprobs, std::nullopt);
   EXPECT_EQ(request->max_tokens, std::nullopt);
 
   proto.mutable_sampling()->set_seed(0);
+  proto.mutable_sampling()->set_top_p(0);  // Not allowed, but not absent.
   proto.mutable_sampling()->set_logprobs(0);
   proto.set_max_tokens(0);
   request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->sampling.top_p, 0);
   EXPECT_EQ(request->sampling.seed, 0);
   EXPECT_EQ(request->sampling.logprobs, 0);
   EXPECT_EQ(request->max_tokens, 0);
