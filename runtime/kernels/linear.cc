@@ -9,7 +9,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include "runtime/kernels/aligned_array.h"
 #include "runtime/kernels/portable_product.h"
@@ -178,7 +177,11 @@ class OneDnnSlice final : public Linear::Slice {
     // oneDNN's API has no const; it only reads the source.
     product->source.set_data_handle(const_cast<std::byte*>(x));
     product->destination.set_data_handle(y);
-    product->primitive.execute(stream_, product->arguments);
+    // (primitive::execute makes an array of its own each time.)
+    const dnnl_status_t status = dnnl_primitive_execute(
+        product->primitive.get(), stream_.get(),
+        static_cast<int>(product->arguments.size()), product->arguments.data());
+    CHECK_EQ(status, dnnl_success);
   }
 
   int64_t bytes() const override {
@@ -191,7 +194,8 @@ class OneDnnSlice final : public Linear::Slice {
     dnnl::matmul primitive;
     memory source;
     memory destination;
-    std::unordered_map<int, memory> arguments;
+    std::vector<memory> kept;  // What else `arguments` refers to.
+    std::vector<dnnl_exec_arg_t> arguments;
   };
 
   void Pack(const Columns& columns) {
@@ -216,16 +220,19 @@ class OneDnnSlice final : public Linear::Slice {
     Product product{dnnl::matmul(desc),
                     memory(desc.src_desc(), CpuEngine(), nullptr),
                     memory(desc.dst_desc(), CpuEngine(), nullptr),
+                    {},
                     {}};
-    product.arguments = {
-        {DNNL_ARG_SRC, product.source},
-        {DNNL_ARG_DST, product.destination},
-        {DNNL_ARG_WEIGHTS, memory(layout_, CpuEngine(), packed_.data())},
-        {DNNL_ARG_SCRATCHPAD,
-         memory(desc.scratchpad_desc(), CpuEngine(), scratch_.data())}};
+    const auto add = [&product](int argument, const memory& value) {
+      product.kept.push_back(value);
+      product.arguments.push_back({argument, value.get()});
+    };
+    add(DNNL_ARG_SRC, product.source);
+    add(DNNL_ARG_DST, product.destination);
+    add(DNNL_ARG_WEIGHTS, memory(layout_, CpuEngine(), packed_.data()));
+    add(DNNL_ARG_SCRATCHPAD,
+        memory(desc.scratchpad_desc(), CpuEngine(), scratch_.data()));
     if (has_bias_) {
-      product.arguments.emplace(
-          DNNL_ARG_BIAS, memory(desc.bias_desc(), CpuEngine(), bias_.data()));
+      add(DNNL_ARG_BIAS, memory(desc.bias_desc(), CpuEngine(), bias_.data()));
     }
     return product;
   }
