@@ -30,6 +30,12 @@ class KvCache {
           std::optional<int32_t> window = std::nullopt)
       : layout_(layout), window_(window), allocator_(num_pages) {}
 
+  // Takes memory, and no page, for the entries of `num_tokens` tokens, so that
+  // growing to as many takes none. REQUIRES: num_tokens >= 0.
+  void Reserve(PageTable& table, int64_t num_tokens) const {
+    table.pages_.reserve(layout_.PagesFor(num_tokens));
+  }
+
   // Makes room for tokens at positions [0, num_tokens); never shrinks. On false
   // (too few free pages) nothing has changed. O(1) a page added.
   // REQUIRES: num_tokens >= 0.

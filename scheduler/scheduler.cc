@@ -283,7 +283,9 @@ void Scheduler::Preempt(SequenceId id) {
 void Scheduler::Admit(SequenceId id) {
   const Queue::iterator sequence = Find(id);
   sequence->is_running = true;
-  sequence->tokens.reserve(sequence->limit);  // So that sampling never does.
+  // So that a step that only goes on allocates nothing.
+  sequence->tokens.reserve(sequence->limit);
+  cache_->Reserve(sequence->table, sequence->limit);
   running_.splice(running_.end(), waiting_, sequence);
 }
 

@@ -166,6 +166,8 @@ void Engine::ForwardAndSample(BatchReport& report) {
 void Engine::AddText(TokenEvents& events) {
   for (size_t i = 0; i < events.size(); ++i) {
     TokenEvent& event = events[i];
+    // Events keep their memory, and differ in the text that they have had.
+    event.text.reserve(Detokenizer::kUsualBytes);
     const auto detokenizer = detokenizers_.find(event.request_id);
     for (TokenId token : event.sampled.tokens) {
       detokenizer->second.Append(token, event.text);

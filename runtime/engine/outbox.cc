@@ -7,15 +7,9 @@ namespace folio {
 void Outbox::Push(StepOutput& output) {
   {
     std::lock_guard lock(mutex_);
-    std::unique_ptr<StepOutput> buffer;
-    if (unused_.empty()) {
-      buffer = std::make_unique<StepOutput>();
-    } else {
-      buffer = std::move(unused_.back());
-      unused_.pop_back();
-    }
-    std::swap(*buffer, output);
-    queue_.push_back(std::move(buffer));
+    if (unused_.empty()) unused_.emplace_back();
+    std::swap(unused_.front(), output);
+    queue_.splice(queue_.end(), unused_, unused_.begin());
   }
   changed_.notify_one();
   output.Clear();
@@ -25,9 +19,8 @@ bool Outbox::Pop(StepOutput& output) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
   if (queue_.empty()) return false;
-  std::swap(output, *queue_.front());
-  unused_.push_back(std::move(queue_.front()));
-  queue_.pop_front();
+  std::swap(output, queue_.front());
+  unused_.splice(unused_.begin(), queue_, queue_.begin());
   return true;
 }
 

@@ -4,17 +4,16 @@
 #define RUNTIME_ENGINE_OUTBOX_H_
 
 #include <condition_variable>
-#include <deque>
-#include <memory>
+#include <list>
 #include <mutex>
-#include <vector>
 
 #include "runtime/engine/step_output.h"
 
 namespace folio {
 
 // A queue of step outputs from one producer to one consumer. Buffers travel in
-// circles: Push and Pop swap contents, so a steady flow allocates nothing.
+// circles: Push and Pop swap contents and move list nodes, so a steady flow
+// allocates nothing.
 // Never blocks the producer; what waits here is bounded by what live requests
 // may still generate. Thread-safe.
 class Outbox {
@@ -32,9 +31,9 @@ class Outbox {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<StepOutput>> queue_;    // Guarded by mutex_.
-  std::vector<std::unique_ptr<StepOutput>> unused_;  // Guarded by mutex_.
-  bool closed_ = false;                              // Guarded by mutex_.
+  std::list<StepOutput> queue_;   // Guarded by mutex_.
+  std::list<StepOutput> unused_;  // Guarded by mutex_.
+  bool closed_ = false;           // Guarded by mutex_.
 };
 
 }  // namespace folio

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_TOKENIZER_DETOKENIZER_H_
 #define RUNTIME_TOKENIZER_DETOKENIZER_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -24,12 +25,19 @@ enum class TextStart {
 // depend on how tokens were grouped. Used by one thread.
 class Detokenizer {
  public:
-  // `tokenizer` must outlive the detokenizer.
+  // More than what one token of any usual vocabulary adds to a text. (GPT-2's
+  // longest has 128 bytes.)
+  static constexpr size_t kUsualBytes = 256;
+
+  // `tokenizer` must outlive the detokenizer. Takes memory for tokens of
+  // kUsualBytes at once, so that Append takes none but for longer ones.
   Detokenizer(const Tokenizer* tokenizer, TextStart start)
       : tokenizer_(tokenizer),
         strips_space_(start == TextStart::kStart &&
                       tokenizer->adds_leading_space()),
-        is_at_start_(strips_space_) {}
+        is_at_start_(strips_space_) {
+    pending_.reserve(kUsualBytes);
+  }
 
   // Appends to `text` what is complete now. Tokens beyond the tokenizer's
   // vocabulary have no text: models may have more, to fill up a matrix.
