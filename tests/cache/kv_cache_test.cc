@@ -224,5 +224,21 @@ TEST(KvCacheDeath, HoldsCallersToTheContract) {
   cache.Release(table);
 }
 
+TEST(KvCache, ReservedTablesGrowWithoutMovingAndHoldNothing) {
+  KvCache cache(LayoutOf(4), 100);
+  PageTable table;
+  cache.Reserve(table, 33);
+  EXPECT_EQ(table.num_entries(), 0);
+  EXPECT_EQ(cache.num_free(), 100);
+  ASSERT_TRUE(cache.Grow(table, 1));
+  const PageId* const entries = table.pages().data();
+  for (int tokens = 2; tokens <= 36; ++tokens) {
+    ASSERT_TRUE(cache.Grow(table, tokens));
+    EXPECT_EQ(table.pages().data(), entries) << tokens << " tokens";
+  }
+  EXPECT_EQ(table.num_pages(), 9);
+  cache.Release(table);
+}
+
 }  // namespace
 }  // namespace folio

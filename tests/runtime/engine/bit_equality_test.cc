@@ -58,6 +58,8 @@ Request RandomRequest(uint64_t seed, int32_t vocab_size, int32_t prompt_tokens,
   }
   request.max_tokens = kProbeMaxTokens;
   request.sampling = {.temperature = temperature,
+                      .top_k = 200,
+                      .top_p = 0.95f,
                       .seed = seed,
                       .logprobs = 5,
                       .prompt_logprobs = true};
