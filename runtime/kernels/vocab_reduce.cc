@@ -83,19 +83,45 @@ HWY_INLINE void AddGroup(const float* x, const Weighting& weighting,
   }
 }
 
+// Does as AddGroup for whole runs of kSumLanes columns, and returns how many
+// columns these were.
+int32_t AddRuns(const float* x, int32_t n, const Weighting& weighting,
+                float* sums) {
+  const FloatTag d;
+  constexpr int32_t kVectors = kSumLanes / kLanes;
+  V sum[kVectors];
+  for (int32_t v = 0; v < kVectors; ++v) {
+    sum[v] = hn::Load(d, sums + v * kLanes);
+  }
+  int32_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int32_t v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Add(
+          sum[v], SoftmaxWeight(hn::LoadU(d, x + i + v * kLanes), weighting));
+    }
+  }
+  for (int32_t v = 0; v < kVectors; ++v) {
+    hn::Store(sum[v], d, sums + v * kLanes);
+  }
+  return i;
+}
+
 // Adds the weights of `n` elements that begin at column `column`, a multiple of
 // kGroup, to the accumulators.
 void AddWeightsOfPart(const float* x, int32_t n, int32_t column,
                       const Weighting& weighting, float* sums) {
   int32_t i = 0;
+  const auto lane = [&] { return (column + i) % kSumLanes; };
   for (; i + kGroup <= n; i += kGroup) {
-    AddGroup(x + i, weighting, sums + (column + i) % kSumLanes);
+    if (lane() == 0) i += AddRuns(x + i, n - i, weighting, sums);
+    if (i + kGroup > n) break;
+    AddGroup(x + i, weighting, sums + lane());
   }
   if (i == n) return;
   HWY_ALIGN float last[kGroup];
   std::fill_n(last, kGroup, -kInfinity);
   std::copy(x + i, x + n, last);
-  AddGroup(last, weighting, sums + (column + i) % kSumLanes);
+  AddGroup(last, weighting, sums + lane());
 }
 
 // Raises each of kGroups maxima to that of the elements that fall into its
@@ -121,6 +147,15 @@ int32_t SkipNotGreater(const float* x, int32_t from, int32_t n,
   const FloatTag d;
   const V limit = hn::Set(d, threshold);
   int32_t i = from;
+  // Four at a time while there is nothing: that is nearly always.
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    const auto greater = [&](int32_t v) {
+      return hn::Gt(hn::LoadU(d, x + i + v * kLanes), limit);
+    };
+    const auto any =
+        hn::Or(hn::Or(greater(0), greater(1)), hn::Or(greater(2), greater(3)));
+    if (!hn::AllFalse(d, any)) break;
+  }
   for (; i + kLanes <= n; i += kLanes) {
     const auto greater = hn::Gt(hn::LoadU(d, x + i), limit);
     const intptr_t first = hn::FindFirstTrue(d, greater);

@@ -139,11 +139,32 @@ TEST(SoftmaxWeightsTest, AreExponentials) {
     for (int32_t size : kSizes) {
       const std::vector<float> logits = Logits(size, size);
       const float max = Max(logits);
-      const std::vector<float> weights = Weights(Blocks(logits, 2), max, 3);
+      const std::vector<float> weights = Weights(Blocks(logits, 2), max, 3.5f);
       for (int32_t i = 0; i < size; ++i) {
-        // Highway gives its Exp 1 ulp, which is 2^-23 of a number at most.
-        const double expected = std::exp(double{(logits[i] - max) * 3});
+        // 1 ulp is at most 2^-23 of a number.
+        const double expected = std::exp(double{(logits[i] - max) * 3.5f});
         ASSERT_NEAR(weights[i], expected, expected * 0x1p-23) << i;
+      }
+    }
+  });
+}
+
+TEST(SoftmaxWeightsTest, GoDownToTheLeastNormalNumbers) {
+  ForEachTarget([] {
+    std::vector<float> logits(70000);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = -static_cast<float>(i) / 800;
+    }
+    logits.back() = -kInfinity;
+    const std::vector<float> weights = Weights(Blocks(logits, 1), 0, 1);
+    EXPECT_EQ(weights[0], 1);
+    EXPECT_EQ(weights.back(), 0);
+    for (size_t i = 0; i + 1 < logits.size(); ++i) {
+      const double expected = std::exp(double{logits[i]});
+      if (logits[i] < -87) {
+        ASSERT_EQ(weights[i], 0) << logits[i];
+      } else {
+        ASSERT_NEAR(weights[i], expected, expected * 0x1p-23) << logits[i];
       }
     }
   });
