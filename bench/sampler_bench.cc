@@ -31,8 +31,8 @@ constexpr int32_t kVocabSize = 50257;
 constexpr int32_t kRows = 64;
 
 // Normal logits with a deviation of 3 are about as peaked as a language model's
-// at a place where much is possible: the nucleus of 0.9 has 2,400 tokens. With
-// 0.01 they are nearly flat, the worst case.
+// at a place where much is possible: the nucleus of 0.9 has about 2,200 tokens.
+// With 0.01 they are nearly flat, which takes longer.
 constexpr float kUsual = 3;
 constexpr float kFlat = 0.01f;
 
