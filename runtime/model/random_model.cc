@@ -16,10 +16,30 @@ namespace {
 
 using Items = std::vector<std::pair<std::string, std::string>>;
 
-absl::StatusOr<Items> SplitItems(const std::string& text) {
+// Sizes that are worth a name: a llama as small as is useful, and one whose
+// weights are far larger than any cache.
+constexpr std::pair<std::string_view, std::string_view> kPresets[] = {
+    {"llama-135m",
+     "arch=llama,vocab=50257,hidden=576,layers=30,heads=9,kv_heads=3,"
+     "head_dim=64,ffn=1536,context=8192,tied=1"},
+    {"llama-1b",
+     "arch=llama,vocab=32000,hidden=2048,layers=16,heads=32,kv_heads=8,"
+     "head_dim=64,ffn=8192,context=8192,tied=1"},
+};
+
+// The pairs of key and value, those of a preset in front of the others.
+Items SplitItems(std::string_view text) {
   Items items;
-  for (const std::string& item :
-       std::vector<std::string>(absl::StrSplit(text, ',', absl::SkipEmpty()))) {
+  const std::string_view first = text.substr(0, text.find(','));
+  const auto* const preset = std::ranges::find(
+      kPresets, first, &std::pair<std::string_view, std::string_view>::first);
+  if (preset != std::end(kPresets)) {
+    items = SplitItems(preset->second);
+    text.remove_prefix(first.size());
+  }
+  for (const std::string& item : std::vector<std::string>(
+           absl::StrSplit(absl::string_view(text.data(), text.size()), ',',
+                          absl::SkipEmpty()))) {
     items.push_back(absl::StrSplit(item, absl::MaxSplits('=', 1)));
   }
   return items;
@@ -52,14 +72,21 @@ absl::Status ReadItem(const std::string& key, const std::string& value,
     known = true;
     read = absl::SimpleAtoi(value, &config.window.emplace());
   }
+  if (key == "tied") {
+    known = true;
+    read = value == "0" || value == "1";
+    config.tied_head = value == "1";
+  }
   if (read) return absl::OkStatus();
   return absl::InvalidArgumentError(
       known ? absl::StrCat("--model random: ", key, " is \"", value,
-                           "\"; expected a whole number.")
+                           "\"; expected ",
+                           key == "tied" ? "0 or 1." : "a whole number.")
             : absl::StrCat("--model random: \"", key,
                            "\" is not one of arch, vocab, hidden, heads, "
                            "kv_heads, head_dim, layers, ffn, context, window, "
-                           "seed, followed by = and a value."));
+                           "tied, seed, followed by = and a value, nor, at "
+                           "the first place, llama-135m or llama-1b."));
 }
 
 }  // namespace
@@ -67,7 +94,7 @@ absl::Status ReadItem(const std::string& key, const std::string& value,
 absl::StatusOr<RandomModel> ParseRandomModel(const std::string& text) {
   // One f32 of each: 16 GiB.
   constexpr int64_t kMaxParameters = int64_t{1} << 32;
-  FOLIO_ASSIGN_OR_RETURN(const Items items, SplitItems(text));
+  const Items items = SplitItems(text);
   std::string arch = "tiny";
   for (const auto& [key, value] : items) {
     if (key == "arch") arch = value;

@@ -430,6 +430,27 @@ TEST(RandomModelTest, KeysHaveDefaults) {
   EXPECT_EQ((*model)->info().context_length, 4096);
 }
 
+// Parameters counted by hand: the embedding, which is the head too, and for
+// each layer q, k, v, out, gate, up, down and two norms; one norm at the end.
+TEST(RandomModelTest, PresetsHaveTheSizesOfTheirNames) {
+  const auto parameters = [](const std::string& items) {
+    const ModelSource source = RandomSource(items);
+    return NumParameters(ExpectedTensors(source.config, source.names));
+  };
+  constexpr int64_t kSmallLayer =
+      576 * (576 + 2 * 192) + 576 * 576 + 3 * 576 * 1536 + 2 * 576;
+  constexpr int64_t kSmall = 50257 * 576 + 30 * kSmallLayer + 576;
+  EXPECT_EQ(parameters("llama-135m"), kSmall);
+  EXPECT_EQ(kSmall, 135'151'488);
+  constexpr int64_t kLargeLayer =
+      2048 * (2048 + 2 * 512) + 2048 * 2048 + 3 * 2048 * 8192 + 2 * 2048;
+  EXPECT_EQ(parameters("llama-1b"), 32000 * 2048 + 16 * kLargeLayer + 2048);
+  // Other keys change a preset.
+  EXPECT_EQ(parameters("llama-135m,layers=2,seed=3"),
+            kSmall - 28 * kSmallLayer);
+  EXPECT_EQ(parameters("llama-135m,tied=0"), kSmall + 50257 * 576);
+}
+
 TEST(RandomModelTest, RefusesBadSpecs) {
   SerialExecutor executor;
   const std::pair<const char*, const char*> kCases[] = {
@@ -440,6 +461,8 @@ TEST(RandomModelTest, RefusesBadSpecs) {
       {"random:hidden=-64", "hidden size is -64"},
       {"random:arch=mamba", "mamba is not supported; supported: tiny, llama"},
       {"random:arch=llama,window=0", "sliding window is 0"},
+      {"random:tied=2", "tied is \"2\"; expected 0 or 1"},
+      {"random:layers=2,llama-135m", "\"llama-135m\" is not one of"},
       {"random:vocab=4000000,hidden=65536,heads=64", "parameters; at most"},
   };
   for (const auto& [spec, message] : kCases) {
