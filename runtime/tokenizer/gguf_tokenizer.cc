@@ -1,6 +1,7 @@
 // OpenGgufTokenizer: the tokenizer that the keys tokenizer.ggml.* describe.
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "runtime/tokenizer/bpe_tokenizer.h"
 #include "runtime/tokenizer/gguf_models.h"
 #include "runtime/tokenizer/gguf_vocabulary.h"
+#include "runtime/tokenizer/no_tokenizer.h"
 #include "runtime/tokenizer/open_tokenizer.h"
 
 namespace folio {
@@ -28,14 +30,30 @@ constexpr const char* kEosKeys[] = {"tokenizer.ggml.eos_token_id",
 using ReadModel = absl::StatusOr<GgufModel>(const GgufFile& file,
                                             const GgufVocabulary& vocabulary);
 
+// Files that are for token ids alone say how many there are.
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeNoTokenizer(
+    const GgufFile& file) {
+  FOLIO_ASSIGN_OR_RETURN(const std::string_view architecture,
+                         file.String("general.architecture"));
+  const std::string key =
+      absl::StrCat(std::string(architecture), ".vocab_size");
+  FOLIO_ASSIGN_OR_RETURN(const int64_t size, file.Integer(key));
+  if (size < 1 || size > INT32_MAX) {
+    return GgufKeyError(file, key,
+                        absl::StrCat("found ", size, "; expected a size"));
+  }
+  return std::make_unique<NoTokenizer>(static_cast<int32_t>(size));
+}
+
 // How to read the kind of tokenizer that the file names.
 absl::StatusOr<ReadModel*> FindReader(const GgufFile& file) {
   FOLIO_ASSIGN_OR_RETURN(const std::string_view model, file.String(kModelKey));
   if (model == "gpt2") return &ReadGgufByteLevelBpe;
   if (model == "llama") return &ReadGgufSentencePiece;
-  return GgufKeyError(file, kModelKey,
-                      absl::StrCat("found \"", std::string(model),
-                                   "\"; supported are gpt2 and llama"));
+  return GgufKeyError(
+      file, kModelKey,
+      absl::StrCat("found \"", std::string(model),
+                   "\"; supported are gpt2, llama and no_vocab"));
 }
 
 // Takes BOS, EOS and what is put around a text from the file into `parts`.
@@ -71,6 +89,10 @@ absl::Status ReadSpecialTokens(const GgufFile& file, bool adds_bos_by_default,
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenGgufTokenizer(
     const GgufFile& file) {
+  if (const auto model = file.String(kModelKey);
+      model.ok() && *model == "no_vocab") {
+    return MakeNoTokenizer(file);
+  }
   FOLIO_ASSIGN_OR_RETURN(ReadModel* const read_model, FindReader(file));
   FOLIO_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
                          ReadGgufVocabulary(file));

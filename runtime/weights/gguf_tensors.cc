@@ -237,4 +237,9 @@ absl::StatusOr<TensorTable> ReadGgufTensors(GgufReader& reader, uint64_t count,
   return table;
 }
 
+uint32_t GgufNumberOf(DType dtype) {
+  return std::ranges::find(kTypes, std::optional(dtype), &TypeRow::dtype)
+      ->number;
+}
+
 }  // namespace folio

@@ -17,6 +17,9 @@ namespace folio {
 absl::StatusOr<TensorTable> ReadGgufTensors(GgufReader& reader, uint64_t count,
                                             uint32_t alignment);
 
+// The format's number for a type.
+uint32_t GgufNumberOf(DType dtype);
+
 }  // namespace folio
 
 #endif  // RUNTIME_WEIGHTS_GGUF_TENSORS_H_

@@ -1,4 +1,4 @@
-// The 16-bit floating-point formats as f32.
+// The 16-bit floating-point formats as f32, and back.
 
 #ifndef RUNTIME_WEIGHTS_HALF_H_
 #define RUNTIME_WEIGHTS_HALF_H_
@@ -32,6 +32,32 @@ inline float F16ToFloat(uint16_t bits) {
       std::bit_cast<float>(magnitude + kRebias + (uint32_t{1} << 23));
   const uint32_t subnormal = std::bit_cast<uint32_t>(shifted - 0x1p-14f);
   return std::bit_cast<float>(sign | (exponent == 0 ? subnormal : normal));
+}
+
+// The nearest BF16, of two equally near the even one. REQUIRES: not NaN.
+inline uint16_t FloatToBf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+// The nearest binary16, of two equally near the even one; infinity from 65520
+// on. REQUIRES: not NaN.
+inline uint16_t FloatToF16(float value) {
+  constexpr uint32_t kRebias = uint32_t{127 - 15} << 23;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 16 & 0x8000;
+  const uint32_t magnitude = bits & 0x7FFFFFFF;
+  uint32_t half;
+  if (magnitude >= std::bit_cast<uint32_t>(65520.0f)) {
+    half = 0x7C00;
+  } else if (magnitude < std::bit_cast<uint32_t>(0x1p-14f)) {
+    // A float from 1/2 on has steps of 2^-24, as a subnormal binary16 has.
+    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
+    half = std::bit_cast<uint32_t>(aligned) - std::bit_cast<uint32_t>(0.5f);
+  } else {
+    half = (magnitude - kRebias + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+  }
+  return static_cast<uint16_t>(sign | half);
 }
 
 // A binary16 number among other bytes: little-endian, unaligned.
