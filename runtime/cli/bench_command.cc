@@ -2,34 +2,36 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/time.h"
 #include "cache/kv_layout.h"
 #include "runtime/base/byte_size.h"
-#include "runtime/base/philox.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cli/bench_ceiling.h"
+#include "runtime/cli/bench_load.h"
+#include "runtime/cli/bench_printer.h"
 #include "runtime/cli/flags.h"
 #include "runtime/cli/json_line.h"
 #include "runtime/cli/open_engine.h"
+#include "runtime/model/gguf_export.h"
 
 namespace folio {
 namespace {
 
 constexpr char kExamples[] = R"(Examples:
   folio bench
-  folio bench --model my-model --streams 1,32 --prompt-tokens 512 --json
-  folio bench --model random:vocab=50257,hidden=576,heads=9,layers=2
+  folio bench --model random:llama-135m --weights-dtype bf16
+  folio bench --model random:llama-135m --streams 16 --prompt-tokens 2000
+  folio bench --model random:llama-1b --streams 1,16 --json
+  folio bench --model random:llama-135m --write-gguf 135m.gguf --gguf-type q8_0
 
 Every stream begins at the same moment with a prompt of random tokens and goes
 on until each has generated --generate-tokens. Prefill is timed until the last
@@ -38,7 +40,12 @@ steps after that, in which all streams generate one token each.
 
 Inside the model: embedding, norms, projections, attention, activations and
 lm_head. Outside: planning the step, building its input, sampling, log-softmax,
-committing and detokenising.)";
+committing and detokenising.
+
+Of each number of streams, --rounds loads run, and after each of them what its
+steps have to take at least is measured: their own matrix products (logits for
+sampled rows only), called on oneDNN directly, and the bytes of K/V that they
+read at the bandwidth of memory. That is the ceiling. Printed are medians.)";
 
 constexpr int32_t kWarmUpTokens = 4;
 
@@ -47,24 +54,24 @@ struct BenchFlags {
   int32_t prompt_tokens = 128;
   int32_t generate_tokens = 64;
   std::vector<int32_t> streams = {1, 4, 16, 32};
+  int32_t rounds = 3;
   std::optional<uint64_t> seed;
+  bool no_ceiling = false;
+  std::string write_prompts;
+  std::string write_gguf;
+  std::string gguf_type = "bf16";
   bool json = false;
 
   int32_t max_streams() const {
     return *std::max_element(streams.begin(), streams.end());
   }
-};
-
-struct Measured {
-  absl::Duration prefill;
-  int64_t decode_steps = 0;
-  int64_t decode_tokens = 0;
-  absl::Duration decode;
-  absl::Duration decode_forward;  // Of it, in the forward pass.
-
-  double decode_seconds() const { return absl::ToDoubleSeconds(decode); }
-  double outside_seconds() const {
-    return absl::ToDoubleSeconds(decode - decode_forward);
+  // No two rounds have a prompt in common.
+  BenchLoad LoadOf(int32_t num_streams, int32_t round) const {
+    return {.streams = num_streams,
+            .prompt_tokens = prompt_tokens,
+            .generate_tokens = generate_tokens,
+            .seed = seed.value_or(1),
+            .first_prompt = int64_t{round} * max_streams()};
   }
 };
 
@@ -82,10 +89,16 @@ int64_t MostTokensAhead(const BenchFlags& flags,
 int64_t PoolToFit(const BenchFlags& flags, const ModelInfo& model,
                   const EngineOptions& options) {
   const KvLayout layout(model.kv_shape, options.page_size);
-  const int64_t tokens =
+  int64_t tokens =
       std::min<int64_t>(model.context_length,
                         int64_t{flags.prompt_tokens} + flags.generate_tokens +
                             MostTokensAhead(flags, options.scheduler));
+  if (model.window.has_value()) {
+    // The window, the tokens of one step, and the page that neither fills.
+    tokens = std::min<int64_t>(tokens, int64_t{*model.window} +
+                                           options.scheduler.max_batch_tokens +
+                                           options.page_size);
+  }
   return flags.max_streams() * layout.PagesFor(tokens) * layout.page_bytes();
 }
 
@@ -134,153 +147,134 @@ absl::StatusOr<std::unique_ptr<OpenedEngine>> Open(const BenchFlags& flags) {
   return opened;
 }
 
-// One load on an engine that has nothing else to do.
-class Load {
- public:
-  Load(Engine* engine, const BenchFlags& flags)
-      : engine_(*engine), flags_(flags) {}
-
-  absl::Status Start(int32_t streams) {
-    for (int32_t stream = 0; stream < streams; ++stream) {
-      Request request;
-      request.prompt = RandomPrompt(stream);
-      request.ignore_eos = true;
-      FOLIO_RETURN_IF_ERROR(engine_.Prepare(request));
-      generated_.emplace(request.id, 0);
-      FOLIO_RETURN_IF_ERROR(engine_.Submit(std::move(request)));
-    }
-    return absl::OkStatus();
+// One JSON array a line for each stream of the first load.
+absl::Status WritePrompts(const BenchFlags& flags, int32_t vocab_size) {
+  std::ofstream file(flags.write_prompts);
+  const BenchLoad load = flags.LoadOf(flags.max_streams(), /*round=*/0);
+  for (int32_t stream = 0; stream < load.streams; ++stream) {
+    file << Json(RandomPrompt(load.seed, load.first_prompt + stream,
+                              load.prompt_tokens, vocab_size))
+                .dump()
+         << '\n';
   }
-
-  // Steps until every stream has `generate_tokens` tokens (or as many as the
-  // context allows), then ends them all.
-  absl::StatusOr<Measured> Run(int32_t generate_tokens) {
-    Measured measured;
-    StepOutput output;
-    while (!generated_.empty() && LeastGenerated() < generate_tokens) {
-      const bool decodes = LeastGenerated() > 0;
-      engine_.Step(output);
-      if (!output.stepped) {
-        return absl::InternalError(
-            absl::StrCat("the engine made no step, though ", generated_.size(),
-                         " streams are live; this is a bug in Folio"));
-      }
-      FOLIO_RETURN_IF_ERROR(Count(output.events));
-      if (!decodes) {
-        measured.prefill += output.report.duration;
-        continue;
-      }
-      ++measured.decode_steps;
-      measured.decode_tokens += output.report.decode_tokens;
-      measured.decode += output.report.duration;
-      measured.decode_forward += output.report.forward_duration;
-    }
-    for (const auto& [request, count] : generated_) engine_.Abort(request);
-    while (engine_.Step(output)) {
-    }
-    return measured;
-  }
-
- private:
-  std::vector<TokenId> RandomPrompt(int32_t stream) const {
-    std::vector<TokenId> prompt(flags_.prompt_tokens);
-    const int32_t vocab_size = engine_.model_info().vocab_size;
-    const uint64_t seed = flags_.seed.value_or(1);
-    for (size_t i = 0; i < prompt.size(); ++i) {
-      prompt[i] =
-          static_cast<TokenId>(UniformDouble(seed, stream, i) * vocab_size);
-    }
-    return prompt;
-  }
-
-  int32_t LeastGenerated() const {
-    int32_t least = INT32_MAX;
-    for (const auto& [request, count] : generated_) {
-      least = std::min(least, count);
-    }
-    return least;
-  }
-
-  absl::Status Count(const TokenEvents& events) {
-    for (const TokenEvent& event : events) {
-      if (event.finish_reason == FinishReason::kError) {
-        return absl::InternalError(
-            "the model gave logits that are not numbers");
-      }
-      if (event.terminal) {
-        generated_.erase(event.request_id);
-      } else {
-        generated_[event.request_id] +=
-            static_cast<int32_t>(event.sampled.tokens.size());
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  Engine& engine_;
-  const BenchFlags& flags_;
-  absl::flat_hash_map<RequestId, int32_t> generated_;  // Of live streams.
-};
-
-absl::StatusOr<Measured> Measure(Engine* engine, const BenchFlags& flags,
-                                 int32_t streams, int32_t generate_tokens) {
-  Load load(engine, flags);
-  FOLIO_RETURN_IF_ERROR(load.Start(streams));
-  return load.Run(generate_tokens);
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("writing '", flags.write_prompts, "' failed"));
 }
 
-void Print(const BenchFlags& flags, int32_t streams, const Measured& measured) {
-  const double prefill_rate = int64_t{streams} * flags.prompt_tokens /
-                              absl::ToDoubleSeconds(measured.prefill);
-  const double decode_rate = measured.decode_tokens / measured.decode_seconds();
-  const double share = measured.outside_seconds() / measured.decode_seconds();
-  const double outside_us =
-      measured.outside_seconds() * 1e6 / measured.decode_steps;
-  if (flags.json) {
-    PrintJsonLine(Json{{"streams", streams},
-                       {"prompt_tokens", flags.prompt_tokens},
-                       {"generate_tokens", flags.generate_tokens},
-                       {"threads", flags.engine.threads},
-                       {"prefill_tokens_per_second", prefill_rate},
-                       {"decode_tokens_per_second", decode_rate},
-                       {"decode_steps", measured.decode_steps},
-                       {"outside_forward_share", share},
-                       {"outside_forward_microseconds", outside_us}});
-    return;
+absl::Status WriteGguf(const BenchFlags& flags) {
+  FOLIO_ASSIGN_OR_RETURN(const DType type, FindGgufExportType(flags.gguf_type));
+  FOLIO_ASSIGN_OR_RETURN(const ModelLocation location,
+                         FindModel(flags.engine.model));
+  FOLIO_ASSIGN_OR_RETURN(const ModelSource source, OpenModelSource(location));
+  FOLIO_RETURN_IF_ERROR(ExportGguf(source, type, flags.write_gguf));
+  if (flags.write_prompts.empty()) return absl::OkStatus();
+  return WritePrompts(flags, source.config.vocab_size);
+}
+
+// Measures one number of streams.
+absl::StatusOr<BenchResult> Measure(const BenchFlags& flags, int32_t streams,
+                                    Engine& engine, BenchCeiling* ceiling) {
+  // The first time, memory is touched and kernels are made for the shapes.
+  BenchLoad warm_up = flags.LoadOf(streams, flags.rounds);
+  warm_up.generate_tokens = std::min(kWarmUpTokens, flags.generate_tokens);
+  FOLIO_RETURN_IF_ERROR(RunBenchLoad(warm_up, engine).status());
+  BenchResult result;
+  for (int32_t round = 0; round < flags.rounds; ++round) {
+    const BenchLoad load = flags.LoadOf(streams, round);
+    FOLIO_ASSIGN_OR_RETURN(const BenchSteps steps, RunBenchLoad(load, engine));
+    result.AddRound(load, steps, ceiling);
   }
-  std::cout << absl::StreamFormat("%7d %14.1f %14.1f %13.2f%% %12.1f us\n",
-                                  streams, prefill_rate, decode_rate,
-                                  share * 100, outside_us)
-            << std::flush;
+  return result;
 }
 
 absl::Status Bench(const BenchFlags& flags) {
+  if (!flags.write_gguf.empty()) return WriteGguf(flags);
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedEngine> opened,
                          Open(flags));
-  Engine* const engine = opened->engine.get();
-  if (!flags.json) {
-    std::cout << absl::StreamFormat(
-                     "%s: %d prompt and %d generated tokens a stream, %d "
-                     "threads\n%7s %14s %14s %14s %15s\n",
-                     engine->model_info().name, flags.prompt_tokens,
-                     flags.generate_tokens, flags.engine.threads, "streams",
-                     "prefill tok/s", "decode tok/s", "outside share",
-                     "outside a step")
-              << std::flush;
+  Engine& engine = *opened->engine;
+  const ModelInfo& model = engine.model_info();
+  if (!flags.write_prompts.empty()) {
+    FOLIO_RETURN_IF_ERROR(WritePrompts(flags, model.vocab_size));
   }
+  std::unique_ptr<BenchCeiling> ceiling;
+  if (!flags.no_ceiling && BenchCeiling::IsPossible(model.weights_type)) {
+    ceiling = std::make_unique<BenchCeiling>(
+        opened->model_config, model.weights_type, opened->executor.get());
+  }
+  const BenchPrinter printer(flags.json, flags.engine.threads, model);
+  printer.PrintHeader(flags.LoadOf(flags.max_streams(), 0));
   for (const int32_t streams : flags.streams) {
     if (!std::cout.good()) break;
-    // The first time, memory is touched and kernels are made for the shapes.
-    FOLIO_RETURN_IF_ERROR(
-        Measure(engine, flags, streams,
-                std::min(kWarmUpTokens, flags.generate_tokens))
-            .status());
-    FOLIO_ASSIGN_OR_RETURN(
-        const Measured measured,
-        Measure(engine, flags, streams, flags.generate_tokens));
-    Print(flags, streams, measured);
+    FOLIO_ASSIGN_OR_RETURN(const BenchResult result,
+                           Measure(flags, streams, engine, ceiling.get()));
+    printer.Print(flags.LoadOf(streams, 0), result);
   }
   return absl::OkStatus();
+}
+
+void AddLoadOptions(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--prompt-tokens", flags.prompt_tokens,
+                  "Tokens of each prompt")
+      ->capture_default_str()
+      ->check(CLI::Range(1, INT32_MAX).description(""))
+      ->type_name("N");
+  command
+      .add_option("--generate-tokens", flags.generate_tokens,
+                  "Tokens that each stream generates, at least 2")
+      ->capture_default_str()
+      ->check(CLI::Range(2, INT32_MAX).description(""))
+      ->type_name("N");
+  AddListOption(command, "--streams", flags.streams,
+                "Numbers of streams, each measured. Default: 1,4,16,32");
+  command
+      .add_option("--rounds", flags.rounds,
+                  "Loads of each number of streams, of which medians are taken")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N");
+  AddSeedOption(command, flags.seed, "Of the random prompts. Default: 1");
+  command.add_flag("--no-ceiling", flags.no_ceiling,
+                   "Measures no ceilings, which take as much memory as the "
+                   "weights");
+}
+
+void AddFileOptions(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--write-prompts", flags.write_prompts,
+                  "Writes the prompts of the first round to a file, an array "
+                  "of token ids a line")
+      ->type_name("PATH");
+  command
+      .add_option("--write-gguf", flags.write_gguf,
+                  "Measures nothing, and writes the model to a GGUF file")
+      ->type_name("PATH");
+  command
+      .add_option("--gguf-type", flags.gguf_type,
+                  "Of the matrices in that file: bf16, f32, q8_0 or q4_0")
+      ->capture_default_str()
+      ->type_name("TYPE");
+}
+
+void CheckStreams(const std::vector<int32_t>& numbers) {
+  for (const int32_t streams : numbers) {
+    if (streams < 1) {
+      throw CLI::ValidationError(
+          "--streams",
+          absl::StrCat(streams, " streams are none; use 1 or more"));
+    }
+    if (streams > kMaxBatchSequences) {
+      throw CLI::ValidationError(
+          "--streams", absl::StrCat(streams, " streams are too many; at most ",
+                                    kMaxBatchSequences, " are possible"));
+    }
+  }
+  if (numbers.empty()) {
+    throw CLI::ValidationError("--streams",
+                               "the list is empty; name at least one number");
+  }
 }
 
 }  // namespace
@@ -295,41 +289,12 @@ void AddBenchCommand(CLI::App& app, CommandRun& run) {
   defaults.max_batch_tokens += ", or more for more streams";
   defaults.max_batch_sequences = "the most streams";
   AddEngineFlags(*command, flags->engine, defaults);
-  command
-      ->add_option("--prompt-tokens", flags->prompt_tokens,
-                   "Tokens of each prompt")
-      ->capture_default_str()
-      ->check(CLI::Range(1, INT32_MAX).description(""))
-      ->type_name("N");
-  command
-      ->add_option("--generate-tokens", flags->generate_tokens,
-                   "Tokens that each stream generates, at least 2")
-      ->capture_default_str()
-      ->check(CLI::Range(2, INT32_MAX).description(""))
-      ->type_name("N");
-  AddListOption(*command, "--streams", flags->streams,
-                "Numbers of streams, each measured. Default: 1,4,16,32");
-  AddSeedOption(*command, flags->seed, "Of the random prompts. Default: 1");
+  AddLoadOptions(*command, *flags);
+  AddFileOptions(*command, *flags);
   command->add_flag("--json", flags->json,
                     "One JSON object a line for each number of streams");
   command->callback([flags, &run] {
-    for (const int32_t streams : flags->streams) {
-      if (streams < 1) {
-        throw CLI::ValidationError(
-            "--streams",
-            absl::StrCat(streams, " streams are none; use 1 or more"));
-      }
-      if (streams > kMaxBatchSequences) {
-        throw CLI::ValidationError(
-            "--streams",
-            absl::StrCat(streams, " streams are too many; at most ",
-                         kMaxBatchSequences, " are possible"));
-      }
-    }
-    if (flags->streams.empty()) {
-      throw CLI::ValidationError("--streams",
-                                 "the list is empty; name at least one number");
-    }
+    CheckStreams(flags->streams);
     run = [flags] { return Bench(*flags); };
   });
 }

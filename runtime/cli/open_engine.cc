@@ -93,8 +93,9 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                     const EngineFlagDefaults& defaults) {
   app.add_option("--model", flags.model,
                  "Folder in the Hugging Face layout, or a GGUF file; or random "
-                 "weights, with any of the keys arch, vocab, hidden, heads, "
-                 "kv_heads, head_dim, ffn, layers, context, window, seed. "
+                 "weights: llama-135m or llama-1b, any of the keys arch, "
+                 "vocab, hidden, heads, kv_heads, head_dim, ffn, layers, "
+                 "context, window, tied, seed, or both. "
                  "Default: the embedded model")
       ->type_name("PATH|random:KEY=N,...");
   AddTypeOptions(app, flags.types);
@@ -146,6 +147,7 @@ absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(
       opened->executor.get(),
       [&](int64_t done, int64_t total) { progress.Show(done, total); });
   source.weights.reset();
+  opened->model_config = source.config;
   if (choose_pool) options.kv_pool_bytes = choose_pool(model->info(), options);
   FOLIO_ASSIGN_OR_RETURN(
       opened->engine,

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
 #include "runtime/engine/engine.h"
+#include "runtime/model/decoder_config.h"
 #include "runtime/model/model_registry.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -57,6 +58,7 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
 // EngineThread.
 struct OpenedEngine {
   SystemClock clock;
+  DecoderConfig model_config;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Engine> engine;

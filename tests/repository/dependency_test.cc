@@ -42,7 +42,7 @@ std::vector<std::string> Complaints(const std::string& path,
         "tests/support/fake.h", "proto/folio/v1/folio.proto"}) {
     files.push_back({header, ""});
   }
-  files.push_back({"runtime/kernels/onednn.cc", "#include <dnnl.hpp>\n"});
+  files.push_back({"runtime/kernels/linear.cc", "#include <dnnl.hpp>\n"});
   files.push_back({path, text});
   return FindBadIncludes(Dependencies(), files);
 }
@@ -66,7 +66,7 @@ TEST(FindBadIncludes, AcceptsWhatTheTableAllows) {
       {"runtime/client/a.cc", "#include \"proto/folio/v1/folio.pb.h\"\n"},
       {"bench/load/a.cc", "#include <grpcpp/grpcpp.h>\n"},
       {"bench/a.cc", "#include \"runtime/server/server.h\"\n"},
-      {"runtime/kernels/onednn.h", "// #include \"cache/nowhere.h\"\n"},
+      {"runtime/kernels/linear.h", "// #include \"cache/nowhere.h\"\n"},
       {"tests/runtime/server/a.cc",
        "#include <grpcpp/grpcpp.h>\n"
        "#include \"tests/support/fake.h\"\n"
@@ -121,10 +121,10 @@ TEST(FindBadIncludes, FindsEachKindOfBadInclude) {
        "in proto/, runtime/server/, runtime/client/, bench/load/"},
       {"runtime/model/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n",
        "1: oneapi/dnnl/dnnl.hpp belongs to oneDNN, which stays in "
-       "runtime/kernels/"},
+       "runtime/kernels/linear.cc, runtime/kernels/product_ceiling.cc"},
       {"runtime/kernels/second.cc", "#include <dnnl.h>\n",
-       "1: dnnl.h belongs in one file, and runtime/kernels/onednn.cc has it "
-       "already"},
+       "1: dnnl.h belongs to oneDNN, which stays in "
+       "runtime/kernels/linear.cc, runtime/kernels/product_ceiling.cc"},
       {"runtime/extra/a.cc", "",
        "1: its folder has no row in the table of dependencies"},
   };

@@ -9,6 +9,7 @@ import re
 import signal
 import struct
 import sys
+import tempfile
 import time
 import unittest
 
@@ -148,7 +149,10 @@ class ErrorTest(unittest.TestCase):
                 (("inspect", "no-such-folder"), "no-such-folder"),
                 (("bench", "--streams", "2", "--max-batch-sequences", "1"), "2"),
                 (("bench", "--streams", "4", "--kv-pool", "64KiB"), "64KiB"),
-                (("bench", "--prompt-tokens", "1000000"), "context")]:
+                (("bench", "--prompt-tokens", "1000000"), "context"),
+                (("bench", "--write-gguf", "m", "--gguf-type", "q4_K"),
+                 "not one of bf16, f32, q8_0, q4_0"),
+                (("bench", "--write-gguf", "m"), "is a TinyCausalLM")]:
             self.assert_refused(args, 1, needle)
 
     def test_bytes_that_are_no_text(self):
@@ -580,6 +584,17 @@ class BenchTest(unittest.TestCase):
                 self.assertLess(line["outside_forward_share"], 1)
                 # The first of the 6 tokens comes with the prefill.
                 self.assertEqual(line["decode_steps"], 5)
+                for phase in ("prefill", "decode"):
+                    share = line[f"{phase}_tokens_per_second"] / \
+                        line[f"{phase}_ceiling_tokens_per_second"]
+                    self.assertAlmostEqual(line[f"{phase}_share"], share)
+                self.assertGreater(line["read_bytes_per_second"], 0)
+                self.assertGreater(
+                    line["attention_bytes_per_second_at_least"], 0)
+
+    def test_without_ceiling(self):
+        for line in folio.json_lines(*self.ARGS, "--no-ceiling"):
+            self.assertNotIn("decode_share", line)
 
     def test_streams_that_are_ahead(self):
         # Two prompts a step: the first streams are two steps ahead of the last.
@@ -591,7 +606,26 @@ class BenchTest(unittest.TestCase):
     def test_table(self):
         result = folio.run(*self.ARGS)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(len(result.stdout.splitlines()), 4)
+        # Three lines of heading.
+        self.assertEqual(len(result.stdout.splitlines()), 5)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            gguf = os.path.join(folder, "m.gguf")
+            prompts = os.path.join(folder, "prompts.jsonl")
+            result = folio.run(
+                "bench", "--model", "random:arch=llama,hidden=64,ffn=96",
+                "--write-gguf", gguf, "--gguf-type", "q8_0",
+                "--write-prompts", prompts, "--streams", "2,3",
+                "--prompt-tokens", "7")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            with open(prompts, encoding="utf-8") as file:
+                rows = [json.loads(line) for line in file]
+            self.assertEqual([len(row) for row in rows], [7, 7, 7])
+            self.assertTrue(all(0 <= id < 256 for row in rows for id in row))
+            # It has no tokenizer, and needs none.
+            lines = folio.json_lines(*self.ARGS, "--model", gguf)
+            self.assertEqual(len(lines), 2)
 
 
 if __name__ == "__main__":
