@@ -9,9 +9,11 @@ For each pair of types, `folio bench --write-gguf` writes the model in the
 peer's type. Then both programs run in turn, --rounds times, with the same file,
 prompts and threads: Folio with --weights-dtype, the peer with flash attention
 on and off, of which the better median counts. EOS is ignored, and each stream
-generates the same number of tokens. Nothing else should run on the machine: a
-peer whose threads wait for each other loses much more than Folio then, so the
-load average at the start is a part of the output.
+generates the same number of tokens. Nothing else should run on the machine: the
+peer, whose threads spin while they wait for each other, then loses far more
+than Folio. So what other processes took of the cores meanwhile is a part of the
+output; ratios with more than a few percent of that mean nothing. With
+--wait-for-quiet each program starts only when the machine has nothing to do.
 
 The peer's rates are those of llama_decode alone, one batch a step. Folio's are
 of whole steps, sampling and all else included. A ratio above 1 says that Folio
@@ -34,11 +36,13 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 METRICS = ("prefill", "decode")
@@ -69,6 +73,10 @@ def parse_arguments():
     parser.add_argument("--packages", default="~/.cache/folio-bench-peers",
                         help="where the npm package is or gets installed "
                              "(default: %(default)s)")
+    parser.add_argument("--wait-for-quiet", type=float, default=0,
+                        metavar="SECONDS",
+                        help="how long to wait before each program for others "
+                             "to be done (default: not at all)")
     parser.add_argument("--json", action="store_true",
                         help="one JSON object a line instead of the table")
     return parser.parse_args()
@@ -96,6 +104,36 @@ def json_lines(command):
     return [json.loads(line) for line in output.splitlines()]
 
 
+def others_seconds():
+    """CPU seconds that all processes but this one's children have taken.
+
+    Counted are only children that have ended.
+    """
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _, _, irq, softirq, steal = map(
+            int, file.readline().split()[1:9])
+    all_seconds = (user + nice + system + irq + softirq + steal) / \
+        os.sysconf("SC_CLK_TCK")
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return all_seconds - children.ru_utime - children.ru_stime
+
+
+def others_share(action):
+    """Does something; the share of all cores that others took meanwhile."""
+    start, before = time.monotonic(), others_seconds()
+    action()
+    seconds = time.monotonic() - start
+    return max(0, others_seconds() - before) / seconds / os.cpu_count()
+
+
+def wait_for_quiet(most_seconds):
+    """Returns after a second in which others took next to nothing."""
+    end = time.monotonic() + most_seconds
+    while time.monotonic() < end:
+        if others_share(lambda: time.sleep(1)) < 0.03:
+            return
+
+
 def rates(line):
     return {metric: line[f"{metric}_tokens_per_second"] for metric in METRICS}
 
@@ -114,6 +152,7 @@ class Comparison:
         self.our_rounds = {}
         self.peer_rounds = {}
         self.outside = []
+        self.others_shares = []
 
     def load_flags(self):
         return ["--prompt-tokens", str(self.arguments.prompt_tokens),
@@ -125,6 +164,11 @@ class Comparison:
                         self.arguments.model, "--write-gguf", self.gguf,
                         "--gguf-type", self.peers, "--write-prompts",
                         self.prompts, *self.load_flags()], check=True)
+
+    def run_round(self):
+        for program in (self.run_ours, self.run_peer):
+            wait_for_quiet(self.arguments.wait_for_quiet)
+            self.others_shares.append(others_share(program))
 
     def run_ours(self):
         lines = json_lines([
@@ -217,18 +261,18 @@ def main():
     arguments = parse_arguments()
     arguments.packages = pathlib.Path(arguments.packages).expanduser()
     install(arguments.packages)
-    load_average = os.getloadavg()[0]
     rows = []
     outside = []
+    others = []
     for types in arguments.types.split(","):
         with tempfile.TemporaryDirectory(prefix="folio-peers-") as folder:
             comparison = Comparison(arguments, types, pathlib.Path(folder))
             comparison.write_files()
             for _ in range(arguments.rounds):
-                comparison.run_ours()
-                comparison.run_peer()
+                comparison.run_round()
         rows += comparison.rows()
         outside += comparison.outside
+        others += comparison.others_shares
     if "," in arguments.types:
         rows += best_rows(rows)
     about = {
@@ -237,7 +281,8 @@ def main():
         "generate_tokens": arguments.generate_tokens,
         "threads": arguments.threads,
         "rounds": arguments.rounds,
-        "load_average": load_average,
+        "others_share_median": statistics.median(others),
+        "others_share_most": max(others),
         "folio_flags": arguments.folio_flags,
         "peer": {**comparison.peer, "n_batch": arguments.peer_batch,
                  "n_ubatch": arguments.peer_batch, "kv_type": "f16",
