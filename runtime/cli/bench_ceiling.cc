@@ -1,9 +1,8 @@
 #include "runtime/cli/bench_ceiling.h"
 
 #include <algorithm>
-#include <map>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -16,18 +15,6 @@ std::vector<ProductShape> LayerShapes(const DecoderConfig& config) {
           {config.num_heads * config.head_dim, config.hidden_size},
           {config.hidden_size, up},
           {config.ffn_size, config.hidden_size}};
-}
-
-// The median of what as many runs return as fit into a tenth of a second, at
-// least one.
-double MedianSeconds(absl::FunctionRef<double()> run) {
-  const absl::Time end = absl::Now() + absl::Seconds(0.1);
-  std::vector<double> runs;
-  do {
-    runs.push_back(run());
-  } while (absl::Now() < end);
-  std::ranges::nth_element(runs, runs.begin() + runs.size() / 2);
-  return runs[runs.size() / 2];
 }
 
 CeilingType TypeOf(ElementType weights) {
@@ -47,26 +34,44 @@ BenchCeiling::BenchCeiling(const DecoderConfig& config, ElementType weights,
                 {config.hidden_size, config.vocab_size}, TypeOf(weights),
                 executor) {}
 
-CeilingSeconds BenchCeiling::Measure(const std::vector<BenchStep>& steps) {
-  read_bandwidth_ = static_cast<double>(reading_.bytes()) /
-                    MedianSeconds([&] { return reading_.Seconds(); });
-  std::map<int32_t, double> layers;  // Seconds, by rows.
-  std::map<int32_t, double> head;
+CeilingSeconds BenchCeiling::Measure(const BenchStep& step) {
+  read_bandwidth_ = static_cast<double>(reading_.bytes()) / reading_.Seconds();
   CeilingSeconds seconds;
-  for (const BenchStep& step : steps) {
-    if (!layers.contains(step.rows)) {
-      layers[step.rows] = MedianSeconds(
-          [&] { return products_.LayersSeconds(step.rows, read_bandwidth_); });
-    }
-    if (step.sampled_rows > 0 && !head.contains(step.sampled_rows)) {
-      head[step.sampled_rows] = MedianSeconds([&] {
-        return products_.HeadSeconds(step.sampled_rows, read_bandwidth_);
-      });
-    }
-    seconds.products += layers[step.rows] + head[step.sampled_rows];
-    seconds.kv_reading += static_cast<double>(step.kv_bytes) / read_bandwidth_;
+  seconds.products = products_.LayersSeconds(step.rows, read_bandwidth_);
+  if (step.sampled_rows > 0) {
+    seconds.products +=
+        products_.HeadSeconds(step.sampled_rows, read_bandwidth_);
   }
+  seconds.kv_reading = static_cast<double>(step.kv_bytes) / read_bandwidth_;
   return seconds;
+}
+
+void PhaseCeiling::After(const BenchStep& step) {
+  const double seconds = absl::ToDoubleSeconds(step.duration);
+  ++num_steps_;
+  rows_ += step.rows;
+  seconds_ += seconds;
+  outside_seconds_ += absl::ToDoubleSeconds(step.duration - step.forward);
+  if (ceiling_ == nullptr) return;
+  if (num_steps_ > 1 && measuring_seconds_ > seconds_) return;
+  const absl::Time start = absl::Now();
+  const CeilingSeconds least = ceiling_->Measure(step);
+  measuring_seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
+  shares_.push_back({least.total() / seconds, step.rows});
+  // Noise can make the products alone look slower than all of a step.
+  const double attention = std::max(seconds - least.products, least.kv_reading);
+  attention_.push_back(
+      {static_cast<double>(step.kv_bytes) / attention, step.rows});
+}
+
+double PhaseCeiling::MedianOf(std::vector<Weighted> numbers) {
+  std::ranges::sort(numbers, {}, &Weighted::value);
+  int64_t left = 0;
+  for (const Weighted& number : numbers) left += number.weight;
+  left /= 2;
+  size_t i = 0;
+  while (numbers[i].weight <= left) left -= numbers[i++].weight;
+  return numbers[i].value;
 }
 
 }  // namespace folio

@@ -42,10 +42,12 @@ Inside the model: embedding, norms, projections, attention, activations and
 lm_head. Outside: planning the step, building its input, sampling, log-softmax,
 committing and detokenising.
 
-Of each number of streams, --rounds loads run, and after each of them what its
-steps have to take at least is measured: their own matrix products (logits for
-sampled rows only), called on oneDNN directly, and the bytes of K/V that they
-read at the bandwidth of memory. That is the ceiling. Printed are medians.)";
+The ceiling is what a step takes at least: the time of its own matrix products
+(logits for sampled rows only), called on oneDNN directly, and of reading its
+K/V at the bandwidth of memory. It is measured between steps, right after one,
+as often as takes no longer than the steps themselves; so a model that would
+stay in the caches does not. Of each number of streams --rounds loads run, and
+medians are printed.)";
 
 constexpr int32_t kWarmUpTokens = 4;
 
@@ -179,12 +181,18 @@ absl::StatusOr<BenchResult> Measure(const BenchFlags& flags, int32_t streams,
   // The first time, memory is touched and kernels are made for the shapes.
   BenchLoad warm_up = flags.LoadOf(streams, flags.rounds);
   warm_up.generate_tokens = std::min(kWarmUpTokens, flags.generate_tokens);
-  FOLIO_RETURN_IF_ERROR(RunBenchLoad(warm_up, engine).status());
+  FOLIO_RETURN_IF_ERROR(
+      RunBenchLoad(warm_up, engine, [](BenchPhase, const BenchStep&) {}));
   BenchResult result;
   for (int32_t round = 0; round < flags.rounds; ++round) {
     const BenchLoad load = flags.LoadOf(streams, round);
-    FOLIO_ASSIGN_OR_RETURN(const BenchSteps steps, RunBenchLoad(load, engine));
-    result.AddRound(load, steps, ceiling);
+    PhaseCeiling prefill(ceiling);
+    PhaseCeiling decode(ceiling);
+    FOLIO_RETURN_IF_ERROR(RunBenchLoad(
+        load, engine, [&](BenchPhase phase, const BenchStep& step) {
+          (phase == BenchPhase::kPrefill ? prefill : decode).After(step);
+        }));
+    result.AddRound(load, prefill, decode, ceiling != nullptr);
   }
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/philox.h"
 #include "runtime/base/status_macros.h"
@@ -31,11 +32,12 @@ class Runner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<BenchSteps> Run() {
-    BenchSteps steps;
+  absl::Status Run(
+      absl::FunctionRef<void(BenchPhase, const BenchStep&)> after_step) {
     StepOutput output;
     while (!generated_.empty() && LeastGenerated() < load_.generate_tokens) {
-      const bool decodes = LeastGenerated() > 0;
+      const BenchPhase phase =
+          LeastGenerated() > 0 ? BenchPhase::kDecode : BenchPhase::kPrefill;
       engine_.Step(output);
       if (!output.stepped) {
         return absl::InternalError(
@@ -44,17 +46,16 @@ class Runner {
       }
       FOLIO_ASSIGN_OR_RETURN(const int32_t sampled, Count(output.events));
       const BatchReport& report = output.report;
-      (decodes ? steps.decode : steps.prefill)
-          .push_back({.rows = report.prefill_tokens + report.decode_tokens,
-                      .sampled_rows = sampled,
-                      .kv_bytes = report.memory.bytes_holding(),
-                      .duration = report.duration,
-                      .forward = report.forward_duration});
+      after_step(phase, {.rows = report.prefill_tokens + report.decode_tokens,
+                         .sampled_rows = sampled,
+                         .kv_bytes = report.memory.bytes_holding(),
+                         .duration = report.duration,
+                         .forward = report.forward_duration});
     }
     for (const auto& [request, count] : generated_) engine_.Abort(request);
     while (engine_.Step(output)) {
     }
-    return steps;
+    return absl::OkStatus();
   }
 
  private:
@@ -102,16 +103,12 @@ std::vector<TokenId> RandomPrompt(uint64_t seed, int64_t prompt, int32_t tokens,
   return result;
 }
 
-absl::Duration TotalDuration(const std::vector<BenchStep>& steps) {
-  absl::Duration total;
-  for (const BenchStep& step : steps) total += step.duration;
-  return total;
-}
-
-absl::StatusOr<BenchSteps> RunBenchLoad(const BenchLoad& load, Engine& engine) {
+absl::Status RunBenchLoad(
+    const BenchLoad& load, Engine& engine,
+    absl::FunctionRef<void(BenchPhase, const BenchStep&)> after_step) {
   Runner runner(load, engine);
   FOLIO_RETURN_IF_ERROR(runner.Start());
-  return runner.Run();
+  return runner.Run(after_step);
 }
 
 }  // namespace folio

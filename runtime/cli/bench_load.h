@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/types.h"
 #include "runtime/engine/engine.h"
@@ -38,17 +39,17 @@ struct BenchStep {
   absl::Duration forward;  // Of it, in the forward pass.
 };
 
-// The steps until the last prompt was through, and those after that, in which
-// every stream generated one token.
-struct BenchSteps {
-  std::vector<BenchStep> prefill;
-  std::vector<BenchStep> decode;
+enum class BenchPhase {
+  kPrefill,  // Until the last prompt is through.
+  kDecode,   // After that: every stream generates one token a step.
 };
 
-absl::Duration TotalDuration(const std::vector<BenchStep>& steps);
-
 // Runs the load on an engine that has nothing else to do, and leaves it so.
-absl::StatusOr<BenchSteps> RunBenchLoad(const BenchLoad& load, Engine& engine);
+// `after_step` is called after each step, whose time does not include it.
+absl::Status RunBenchLoad(
+    const BenchLoad& load, Engine& engine,
+    absl::FunctionRef<void(BenchPhase phase, const BenchStep& step)>
+        after_step);
 
 }  // namespace folio
 

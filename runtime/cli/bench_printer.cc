@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/time.h"
 #include "runtime/cli/json_line.h"
 
 namespace folio {
@@ -19,20 +18,17 @@ double Median(Rounds rounds) {
                                 : (rounds[middle - 1] + rounds[middle]) / 2;
 }
 
-int64_t TotalRows(const std::vector<BenchStep>& steps) {
-  int64_t rows = 0;
-  for (const BenchStep& step : steps) rows += step.rows;
-  return rows;
+// What the rate would be with a share of 1.
+double Ceiling(const Rounds& rate, const Rounds& share) {
+  return Median(rate) / Median(share);
 }
 
 // "1234.5" and "88.1%", or dashes without a ceiling.
-std::string CeilingText(const Rounds& ceiling) {
-  return ceiling.empty() ? "-" : absl::StrFormat("%.1f", Median(ceiling));
+std::string CeilingText(const Rounds& rate, const Rounds& share) {
+  return share.empty() ? "-" : absl::StrFormat("%.1f", Ceiling(rate, share));
 }
-std::string ShareText(const Rounds& rate, const Rounds& ceiling) {
-  return ceiling.empty()
-             ? "-"
-             : absl::StrFormat("%.1f%%", 100 * Median(rate) / Median(ceiling));
+std::string ShareText(const Rounds& share) {
+  return share.empty() ? "-" : absl::StrFormat("%.1f%%", 100 * Median(share));
 }
 
 Json JsonOf(const BenchLoad& load, const BenchResult& result) {
@@ -45,13 +41,13 @@ Json JsonOf(const BenchLoad& load, const BenchResult& result) {
             {"decode_steps", result.decode_steps},
             {"outside_forward_share", Median(result.outside_share)},
             {"outside_forward_microseconds", Median(result.outside_us)}};
-  if (result.decode_ceiling.empty()) return json;
-  const double prefill = Median(result.prefill_ceiling);
-  const double decode = Median(result.decode_ceiling);
-  json["prefill_ceiling_tokens_per_second"] = prefill;
-  json["prefill_share"] = Median(result.prefill_rate) / prefill;
-  json["decode_ceiling_tokens_per_second"] = decode;
-  json["decode_share"] = Median(result.decode_rate) / decode;
+  if (result.decode_share.empty()) return json;
+  json["prefill_ceiling_tokens_per_second"] =
+      Ceiling(result.prefill_rate, result.prefill_share);
+  json["prefill_share"] = Median(result.prefill_share);
+  json["decode_ceiling_tokens_per_second"] =
+      Ceiling(result.decode_rate, result.decode_share);
+  json["decode_share"] = Median(result.decode_share);
   json["read_bytes_per_second"] = Median(result.read_bandwidth);
   json["attention_bytes_per_second_at_least"] =
       Median(result.attention_bandwidth);
@@ -60,32 +56,20 @@ Json JsonOf(const BenchLoad& load, const BenchResult& result) {
 
 }  // namespace
 
-void BenchResult::AddRound(const BenchLoad& load, const BenchSteps& steps,
-                           BenchCeiling* ceiling) {
+void BenchResult::AddRound(const BenchLoad& load, const PhaseCeiling& prefill,
+                           const PhaseCeiling& decode, bool has_ceiling) {
   const double prompt_tokens = double{1} * load.streams * load.prompt_tokens;
-  const double prefill = absl::ToDoubleSeconds(TotalDuration(steps.prefill));
-  const double decode = absl::ToDoubleSeconds(TotalDuration(steps.decode));
-  const auto decode_tokens = static_cast<double>(TotalRows(steps.decode));
-  double outside = decode;
-  double kv_bytes = 0;
-  for (const BenchStep& step : steps.decode) {
-    outside -= absl::ToDoubleSeconds(step.forward);
-    kv_bytes += static_cast<double>(step.kv_bytes);
-  }
-  decode_steps = static_cast<int64_t>(steps.decode.size());
-  prefill_rate.push_back(prompt_tokens / prefill);
-  decode_rate.push_back(decode_tokens / decode);
-  outside_share.push_back(outside / decode);
-  outside_us.push_back(outside * 1e6 / static_cast<double>(decode_steps));
-  if (ceiling == nullptr) return;
-  prefill_ceiling.push_back(prompt_tokens /
-                            ceiling->Measure(steps.prefill).total());
-  const CeilingSeconds least = ceiling->Measure(steps.decode);
-  decode_ceiling.push_back(decode_tokens / least.total());
-  read_bandwidth.push_back(ceiling->read_bandwidth());
-  // Noise can make the products alone look slower than all of a step.
-  attention_bandwidth.push_back(
-      kv_bytes / std::max(decode - least.products, least.kv_reading));
+  decode_steps = decode.num_steps();
+  prefill_rate.push_back(prompt_tokens / prefill.seconds());
+  decode_rate.push_back(static_cast<double>(decode.rows()) / decode.seconds());
+  outside_share.push_back(decode.outside_seconds() / decode.seconds());
+  outside_us.push_back(decode.outside_seconds() * 1e6 /
+                       static_cast<double>(decode_steps));
+  if (!has_ceiling) return;
+  prefill_share.push_back(prefill.share());
+  decode_share.push_back(decode.share());
+  read_bandwidth.push_back(decode.read_bandwidth());
+  attention_bandwidth.push_back(decode.attention_bandwidth());
 }
 
 void BenchPrinter::PrintHeader(const BenchLoad& load) const {
@@ -116,11 +100,10 @@ void BenchPrinter::Print(const BenchLoad& load,
   std::cout << absl::StreamFormat(
                    "%7d %11.1f %9s %7s %11.1f %9s %7s %6.2f%% %7.1f us\n",
                    load.streams, Median(result.prefill_rate),
-                   CeilingText(result.prefill_ceiling),
-                   ShareText(result.prefill_rate, result.prefill_ceiling),
-                   Median(result.decode_rate),
-                   CeilingText(result.decode_ceiling),
-                   ShareText(result.decode_rate, result.decode_ceiling),
+                   CeilingText(result.prefill_rate, result.prefill_share),
+                   ShareText(result.prefill_share), Median(result.decode_rate),
+                   CeilingText(result.decode_rate, result.decode_share),
+                   ShareText(result.decode_share),
                    100 * Median(result.outside_share),
                    Median(result.outside_us))
             << std::flush;

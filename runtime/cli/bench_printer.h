@@ -17,9 +17,9 @@ using Rounds = std::vector<double>;
 
 // The loads of one number of streams.
 struct BenchResult {
-  // Measures the ceiling of the load's steps, unless `ceiling` is null.
-  void AddRound(const BenchLoad& load, const BenchSteps& steps,
-                BenchCeiling* ceiling);
+  // One more load. Phases without a ceiling add none.
+  void AddRound(const BenchLoad& load, const PhaseCeiling& prefill,
+                const PhaseCeiling& decode, bool has_ceiling);
 
   Rounds prefill_rate;  // Tokens a second.
   Rounds decode_rate;
@@ -27,12 +27,10 @@ struct BenchResult {
   Rounds outside_us;     // A decode step.
   int64_t decode_steps = 0;
 
-  // The same where nothing is lost; empty without a ceiling.
-  Rounds prefill_ceiling;
-  Rounds decode_ceiling;
+  // Of the ceiling; empty without one.
+  Rounds prefill_share;
+  Rounds decode_share;
   Rounds read_bandwidth;  // Bytes a second.
-  // K/V read by decode steps, by what their time exceeds their products': at
-  // least so fast is attention, for norms and all else is in that time, too.
   Rounds attention_bandwidth;
 };
 
@@ -42,7 +40,7 @@ class BenchPrinter {
       : json_(json), threads_(threads), model_(model) {}
 
   void PrintHeader(const BenchLoad& load) const;
-  // Medians; a share is the quotient of two.
+  // Medians; the ceiling is the rate's by the share's.
   void Print(const BenchLoad& load, const BenchResult& result) const;
 
  private:

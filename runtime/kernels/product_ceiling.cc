@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -82,6 +85,22 @@ void FillWithNumbers(CeilingType type, AlignedArray<std::byte>& bytes) {
     case CeilingType::kInt4:
       return fill(uint8_t{1});
   }
+}
+
+// Reads in four places at a time, which is faster than in one: more pages of
+// memory are open, and more of what comes next is foreseen.
+uint64_t Sum(std::span<const uint64_t> numbers) {
+  constexpr size_t kPlaces = 4;
+  constexpr size_t kLine = kCacheLineBytes / sizeof(uint64_t);
+  const size_t stride = numbers.size() / kPlaces;
+  uint64_t sums[kLine] = {};
+  for (size_t i = 0; i + kLine <= stride; i += kLine) {
+    for (size_t place = 0; place < kPlaces; ++place) {
+      const uint64_t* line = numbers.data() + place * stride + i;
+      for (size_t j = 0; j < kLine; ++j) sums[j] += line[j];
+    }
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), uint64_t{0});
 }
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
@@ -272,21 +291,23 @@ std::optional<CeilingType> CeilingTypeOf(std::string_view name) {
 }
 
 ReadCeiling::ReadCeiling(Executor* executor)
-    : executor_(executor), buffer_(kBufferBytes) {
-  std::ranges::fill(buffer_.span(), std::byte{1});
+    : executor_(executor), buffer_(kBufferBytes / sizeof(uint64_t)) {
+  std::ranges::fill(buffer_.span(), uint64_t{1});
 }
 
 double ReadCeiling::Seconds() {
   const int workers = executor_->num_workers();
-  const size_t part = buffer_.size() / workers + 1;
+  const size_t part = buffer_.size() / workers;
+  std::vector<uint64_t> sums(workers);
   const auto start = std::chrono::steady_clock::now();
   executor_->ParallelFor(workers, [&](int task, int /*worker*/) {
-    const size_t first = task * part;
-    const size_t size = std::min(part, buffer_.size() - first);
-    // The C library looks for a byte with the widest loads there are.
-    CHECK(std::memchr(buffer_.data() + first, 0, size) == nullptr);
+    sums[task] = Sum(buffer_.span().subspan(task * part, part));
   });
-  return SecondsSince(start);
+  const double seconds = SecondsSince(start);
+  // Whoever reads nothing has no sum.
+  for (const uint64_t sum : sums) CHECK_NE(sum, 0u);
+  return seconds * static_cast<double>(buffer_.size()) /
+         static_cast<double>(part * workers);
 }
 
 }  // namespace folio

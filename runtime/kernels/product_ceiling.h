@@ -3,7 +3,6 @@
 #ifndef RUNTIME_KERNELS_PRODUCT_CEILING_H_
 #define RUNTIME_KERNELS_PRODUCT_CEILING_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -78,14 +77,16 @@ class ReadCeiling {
   // Memory: bytes(), in use from now on. The executor must outlive the object.
   explicit ReadCeiling(Executor* executor);
 
-  int64_t bytes() const { return static_cast<int64_t>(buffer_.size()); }
+  int64_t bytes() const {
+    return static_cast<int64_t>(buffer_.size() * sizeof(uint64_t));
+  }
 
   // Reads all of it once.
   double Seconds();
 
  private:
   Executor* const executor_;
-  AlignedArray<std::byte> buffer_;
+  AlignedArray<uint64_t> buffer_;
 };
 
 }  // namespace folio
