@@ -244,17 +244,36 @@ TEST(GgufTokenizer, SentencePieceUnknownCharacters) {
 }
 
 TEST(GgufTokenizer, RefusesOtherKindsByName) {
-  for (const char* model : {"bert", "t5", "rwkv", "plamo2", "no_vocab"}) {
+  for (const char* model : {"bert", "t5", "rwkv", "plamo2"}) {
     const auto opened = OpenHandMadeGguf(
         GgufBuilder().Add("tokenizer.ggml.model", model).Build());
     ASSERT_EQ(opened.status().code(), absl::StatusCode::kInvalidArgument);
-    for (const char* word :
-         {"hand-made.gguf", "tokenizer.ggml.model", model, "gpt2 and llama"}) {
+    for (const char* word : {"hand-made.gguf", "tokenizer.ggml.model", model,
+                             "gpt2, llama and no_vocab"}) {
       EXPECT_THAT(std::string(opened.status().message()), HasSubstr(word));
     }
   }
   EXPECT_EQ(OpenHandMadeGguf(GgufBuilder().Build()).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// A file for token ids alone says how many there are.
+TEST(GgufTokenizer, OpensNoVocabulary) {
+  const auto file = [](int32_t size) {
+    return GgufBuilder()
+        .Add("general.architecture", "llama")
+        .Add("llama.vocab_size", size)
+        .Add("tokenizer.ggml.model", "no_vocab")
+        .Build();
+  };
+  const auto opened = OpenHandMadeGguf(file(7));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ((*opened)->info().vocab_size, 7);
+  EXPECT_EQ((*opened)->Encode("a", {}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  const absl::Status none = OpenHandMadeGguf(file(0)).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("llama.vocab_size"));
 }
 
 // Changes to good lists, and what the message must say.
