@@ -18,10 +18,14 @@ int64_t CheckedProduct(int64_t a, int64_t b) {
 
 KvLayout::KvLayout(const KvShape& shape, int32_t page_size)
     : shape_(shape), page_size_(page_size) {
-  int64_t bytes = 2;  // Keys and values.
+  // (If the bytes of one row fit into 63 bits, so do those with its scale.)
+  CHECK_GT(shape.head_dim, 0);
+  CHECK_GT(shape.bytes_per_element, 0);
+  CHECK_GE(shape.scale_bytes, 0);
+  int64_t bytes = CheckedProduct(shape.head_dim, shape.bytes_per_element) +
+                  shape.scale_bytes;
   for (const int32_t factor :
-       {shape.num_layers, shape.num_kv_heads, shape.head_dim,
-        shape.bytes_per_element, page_size}) {
+       {2 /* K and V */, shape.num_layers, shape.num_kv_heads, page_size}) {
     CHECK_GT(factor, 0);
     bytes = CheckedProduct(bytes, factor);
   }

@@ -9,7 +9,9 @@ void MemoryReport::CheckIdentities() const {
   CHECK_EQ(pool_bytes, pages_total * page_bytes + remainder_bytes);
   CHECK_GE(remainder_bytes, 0);
   CHECK_LT(remainder_bytes, page_bytes);
-  CHECK_EQ(page_bytes, bytes_per_token() * page_size + page_padding_bytes);
+  CHECK_EQ(page_bytes, bytes_per_token() * page_size + page_scale_bytes +
+                           page_padding_bytes);
+  CHECK_EQ(page_scale_bytes, kv_shape.ScaleBytesPerToken() * page_size);
 
   int64_t pages = 0;
   int64_t tokens = 0;
@@ -31,6 +33,7 @@ void StartReport(const KvCache& cache, int64_t pool_bytes,
   report.kv_shape = layout.shape();
   report.page_size = layout.page_size();
   report.page_bytes = layout.page_bytes();
+  report.page_scale_bytes = layout.scale_bytes();
   report.page_padding_bytes = layout.padding_bytes();
   report.pool_bytes = pool_bytes;
   report.remainder_bytes = pool_bytes - cache.num_pages() * layout.page_bytes();

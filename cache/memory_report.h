@@ -28,6 +28,7 @@ struct MemoryReport {
   KvShape kv_shape;
   int32_t page_size = 0;  // Token slots.
   int64_t page_bytes = 0;
+  int64_t page_scale_bytes = 0;  // Of int8 elements.
   int64_t page_padding_bytes = 0;
   int64_t pool_bytes = 0;
   int64_t remainder_bytes = 0;  // Too few for one more page.

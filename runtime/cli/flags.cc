@@ -1,6 +1,7 @@
 #include "runtime/cli/flags.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/byte_size.h"
 #include "runtime/server/host_port.h"
@@ -58,20 +59,23 @@ CLI::Option* AddSeedOption(CLI::App& app, std::optional<uint64_t>& seed,
 }
 
 CLI::Option* AddElementTypeOption(CLI::App& app, const std::string& name,
+                                  std::span<const ElementType> allowed,
                                   std::optional<ElementType>& type,
                                   const std::string& description) {
-  const auto parse = [name, &type](const std::string& text) {
+  std::vector<std::string> names = {"auto"};
+  for (const ElementType known : allowed) names.emplace_back(NameOf(known));
+  const auto parse = [name, names, allowed, &type](const std::string& text) {
     type.reset();
     if (text == "auto") return;
-    for (const ElementType known : {ElementType::kF32, ElementType::kBf16}) {
+    for (const ElementType known : allowed) {
       if (text == NameOf(known)) type = known;
     }
     if (type.has_value()) return;
-    throw CLI::ValidationError(name,
-                               "'" + text + "' is not one of auto, f32, bf16");
+    throw CLI::ValidationError(
+        name, "'" + text + "' is not one of " + absl::StrJoin(names, ", "));
   };
   return app.add_option_function<std::string>(name, parse, description)
-      ->type_name("auto|f32|bf16");
+      ->type_name(absl::StrJoin(names, "|"));
 }
 
 CLI::Option* AddServerOption(CLI::App& app, std::optional<std::string>& server,

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ CLI::Option* AddSeedOption(CLI::App& app, std::optional<uint64_t>& seed,
 // Takes ADDR:PORT with a port from `min_port` on.
 CLI::Validator HostPortCheck(int min_port);
 
-// auto, which leaves `type` empty, or the name of a type.
+// auto, which leaves `type` empty, or the name of an allowed type. `allowed`
+// must outlive the parsing, too.
 CLI::Option* AddElementTypeOption(CLI::App& app, const std::string& name,
+                                  std::span<const ElementType> allowed,
                                   std::optional<ElementType>& type,
                                   const std::string& description);
 

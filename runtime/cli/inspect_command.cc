@@ -106,6 +106,8 @@ absl::Status DescribeKv(const InspectFlags& flags, const KvShape& shape,
                 {"bytes_per_token", shape.BytesPerToken()},
                 {"page_size", flags.page_size},
                 {"page_bytes", layout.page_bytes()},
+                {"page_scale_bytes", layout.scale_bytes()},
+                {"page_padding_bytes", layout.padding_bytes()},
                 {"sequence_length", context},
                 {"sequence_bytes", shape.Bytes(1, context)},
                 {"sequence_pages", sequence_pages},
@@ -123,7 +125,8 @@ absl::StatusOr<Json> InspectShape(const InspectFlags& flags) {
   const KvShape shape{.num_layers = *flags.layers,
                       .num_kv_heads = *flags.kv_heads,
                       .head_dim = *flags.head_dim,
-                      .bytes_per_element = BytesOf(type)};
+                      .bytes_per_element = BytesOf(type),
+                      .scale_bytes = KvScaleBytesOf(type)};
   Json json;
   FOLIO_RETURN_IF_ERROR(DescribeKv(flags, shape, type, std::nullopt,
                                    flags.context.value_or(4096), json));
@@ -157,7 +160,8 @@ absl::StatusOr<Json> InspectModel(const InspectFlags& flags) {
   const KvShape shape{.num_layers = config.num_layers,
                       .num_kv_heads = config.num_kv_heads,
                       .head_dim = config.head_dim,
-                      .bytes_per_element = BytesOf(types.kv)};
+                      .bytes_per_element = BytesOf(types.kv),
+                      .scale_bytes = KvScaleBytesOf(types.kv)};
   FOLIO_RETURN_IF_ERROR(
       DescribeKv(flags, shape, types.kv, config.window,
                  flags.context.value_or(config.context_length), json));

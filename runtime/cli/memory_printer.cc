@@ -57,10 +57,11 @@ void PrintPoolRows(const v1::MemoryReport& memory) {
            absl::StrFormat("%s = %d pages x %d bytes + remainder %d",
                            Bytes(memory.pool_bytes()), memory.pages_total(),
                            memory.page_bytes(), memory.remainder_bytes()));
-  PrintRow("page", absl::StrFormat("%s = %d tokens x %d bytes + padding %d",
-                                   Bytes(memory.page_bytes()),
-                                   memory.page_size(), memory.bytes_per_token(),
-                                   memory.page_padding_bytes()));
+  PrintRow("page",
+           absl::StrFormat("%s = %d tokens x %d bytes + scales %d + padding %d",
+                           Bytes(memory.page_bytes()), memory.page_size(),
+                           memory.bytes_per_token(), memory.page_scale_bytes(),
+                           memory.page_padding_bytes()));
   PrintRow("pages",
            absl::StrFormat("%d total = %d free + %d in use + %d cached; %d "
                            "more saved by sharing",
@@ -118,6 +119,7 @@ Json SequencesJson(const v1::MemoryReport& memory) {
 Json MemoryJson(const v1::MemoryReport& memory) {
   return {{"page_size", memory.page_size()},
           {"page_bytes", memory.page_bytes()},
+          {"page_scale_bytes", memory.page_scale_bytes()},
           {"page_padding_bytes", memory.page_padding_bytes()},
           {"bytes_per_token", memory.bytes_per_token()},
           {"pool_bytes", memory.pool_bytes()},

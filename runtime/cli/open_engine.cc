@@ -81,12 +81,18 @@ EngineOptions EngineFlags::ToOptions() const {
 }
 
 void AddTypeOptions(CLI::App& app, WantedTypes& types) {
-  AddElementTypeOption(app, "--weights-dtype", types.weights,
-                       "What weights and products are computed in. auto: f32 "
-                       "for files of f32 or f16, else bf16 where it is fast");
-  AddElementTypeOption(app, "--kv-dtype", types.kv,
-                       "What keys and values are kept in. auto: as the "
-                       "weights");
+  static constexpr ElementType kWeights[] = {
+      ElementType::kF32, ElementType::kBf16, ElementType::kInt8,
+      ElementType::kInt4};
+  static constexpr ElementType kKv[] = {ElementType::kF32, ElementType::kBf16,
+                                        ElementType::kInt8};
+  AddElementTypeOption(app, "--weights-dtype", kWeights, types.weights,
+                       "What weights are kept and multiplied in. auto: f32 "
+                       "for files of f32 or f16, else bf16 where it is fast. "
+                       "int8 and int4 are faster and less exact");
+  AddElementTypeOption(app, "--kv-dtype", kKv, types.kv,
+                       "What keys and values are kept in. auto: f32 with "
+                       "weights of f32, else bf16");
 }
 
 void AddEngineFlags(CLI::App& app, EngineFlags& flags,

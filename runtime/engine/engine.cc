@@ -43,7 +43,9 @@ absl::Status EngineOptions::Validate() const {
 ModelLimits EngineOptions::model_limits() const {
   return {.max_batch_tokens = scheduler.max_batch_tokens,
           .max_logits_rows =
-              std::max(kMinLogitsTile, scheduler.max_batch_sequences)};
+              std::max(kMinLogitsTile, scheduler.max_batch_sequences),
+          .max_sequences = scheduler.max_batch_sequences,
+          .page_size = page_size};
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(

@@ -9,91 +9,78 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/element_type.h"
 #include "runtime/base/executor.h"
 #include "runtime/kernels/activations.h"
 #include "runtime/kernels/aligned_array.h"
+#include "runtime/kernels/attention_input.h"
+#include "runtime/kernels/attention_schedule.h"
+#include "runtime/kernels/attention_tile.h"
 
 namespace folio {
-
-struct AttentionShape {
-  int32_t num_heads = 0;     // Query heads.
-  int32_t num_kv_heads = 0;  // Divides num_heads; neighbouring heads share one.
-  int32_t head_dim = 0;
-};
-
-// Where one layer's K and V lie inside each page: for every KV head two arrays
-// [page_size][head_dim] of `type`. Offsets in bytes.
-struct PagedKv {
-  ElementType type = ElementType::kF32;
-  int32_t page_size = 0;     // In token slots; any positive number.
-  int64_t key_offset = 0;    // Of KV head 0.
-  int64_t value_offset = 0;  // Of KV head 0.
-  int64_t head_stride = 0;   // From one KV head to the next.
-};
-
-// Rows [first_row, first_row + num_rows) of the batch are one sequence's tokens
-// at positions [first_position, first_position + num_rows).
-struct AttentionSequence {
-  int32_t first_row = 0;
-  int32_t num_rows = 0;
-  int32_t first_position = 0;
-  // First bytes of its pages in logical order. K/V of all positions that its
-  // rows see must be there; pages without any of those are not looked at.
-  std::span<const std::byte* const> pages;
-};
 
 // out = softmax(q K^T / sqrt(head_dim)) V, where the token at position p sees
 // positions 0 to p, or with a window the last `window` of those, itself
 // included (Beltagy et al., "Longformer", 2020; as Mistral has it).
 //
 // Online softmax (Milakov and Gimelshein, "Online normalizer calculation for
-// softmax", 2018; as FlashAttention uses it): for each row and head, blocks of
-// 64 absolute positions are taken in order, and a running maximum, sum and
-// weighted value are rescaled when the maximum grows. A row and head goes
+// softmax", 2018; in tiles as in Dao et al., "FlashAttention", 2022): for each
+// row and head, blocks of 64 absolute positions are taken in order, and a
+// running maximum, sum and weighted value are rescaled when the maximum grows.
+// Each span of 512 absolute positions starts afresh; the parts of a row's spans
+// are merged in ascending order (as "Flash-Decoding", Dao et al., 2023, merges
+// those of its splits). So a span may be anybody's work, and a row and head go
 // through the same operations in the same order whatever the page size, the
 // chunk it came in, its neighbours and the number of workers.
+//
+// With K/V of f32, products are f32. With bf16, q and the weights are rounded
+// to bf16, products are exact and sums f32; a row's weights are divided by the
+// sum of what they were rounded to. With int8 the same, where scales of K
+// multiply the scores, and those of V the weights before they are rounded. (An
+// int8 is exact as bf16.)
+//
+// A sequence with K or V that is not finite gets NaN in the rows that see it,
+// and may in other rows of its own; no other sequence does.
+//
+// A row costs O(positions seen * heads * head_dim), and K/V is read once for
+// all query heads that share it and about 64 lines (rows times those heads).
 class PagedAttention {
  public:
-  // Scratch memory for up to `max_rows` rows in a batch. REQUIRES: a window is
+  // Memory for up to `max_rows` rows in a batch: as much as q has, 1 MiB for
+  // each worker for parts of spans, and a tile's scratch. REQUIRES: a window is
   // at least 1.
   PagedAttention(const AttentionShape& shape, std::optional<int32_t> window,
                  int32_t max_rows, Executor* executor);
 
-  // q is dense; q and out are [rows, num_heads * head_dim], where rows is the
-  // end of the last sequence. Rows that belong to no sequence are left alone.
-  // Allocates nothing. REQUIRES: sequences do not overlap and end by max_rows.
-  void Run(std::span<const float> q,
-           std::span<const AttentionSequence> sequences, const PagedKv& kv,
-           Activations& out);
+  // Divides the work of a batch, for all layers. Allocates nothing; O(tiles).
+  // `sequences` must stay until the last Run. REQUIRES: they do not overlap and
+  // end by max_rows.
+  void Plan(std::span<const AttentionSequence> sequences);
+
+  // One layer of the planned batch. q is dense; q and out are [rows, num_heads
+  // * head_dim], where rows is the end of the last sequence. Rows that belong
+  // to no sequence are left alone. Allocates nothing.
+  void Run(std::span<const float> q, const PagedKv& kv, Activations& out);
 
  private:
-  // Some rows of one sequence and the heads of one KV head: what is computed
-  // with each block of K and V while it is in the cache.
-  struct Tile {
-    const AttentionSequence* sequence;
-    int32_t kv_head;
-    int32_t first_row;  // Within the sequence.
-    int32_t num_rows;
-  };
-  // Tiles [first, end), about as much work as every other task.
-  struct Task {
-    int32_t first;
-    int32_t end;
-  };
-
-  void ListTiles(std::span<const AttentionSequence> sequences);
-  int64_t CostOf(const Tile& tile) const;
-  void GroupTilesIntoTasks();
+  AttentionTile TileOf(const AttentionPiece& piece, std::span<const float> q,
+                       const PagedKv& kv);
+  void FinishRow(int32_t row, float* out);
+  AttentionPart PartOfRow(int32_t row, int32_t head);
+  AttentionPart PartOfSpan(int32_t line);
 
   const AttentionShape shape_;
-  const int32_t window_;  // The greatest number when there is none.
-  const int32_t max_rows_;
-  const int32_t rows_per_tile_;
   Executor* const executor_;
-  std::vector<Tile> tiles_;
-  std::vector<Task> tasks_;
-  std::vector<AlignedArray<float>> scratch_;  // One for each worker.
+  const int32_t max_span_lines_;
+  AttentionSchedule schedule_;
+  // Each row's and head's part of the spans that are merged as they go.
+  AlignedArray<float> row_sums_;    // [max_rows, num_heads, head_dim]
+  AlignedArray<float> row_max_;     // [max_rows, num_heads]
+  AlignedArray<float> row_totals_;  // [max_rows, num_heads]
+  // Parts of one span each, of lines as the schedule numbers them.
+  AlignedArray<float> span_sums_;  // [lines, head_dim]
+  AlignedArray<float> span_max_;
+  AlignedArray<float> span_totals_;
+  std::vector<AlignedArray<std::byte>> scratch_;  // One for each worker.
 };
 
 }  // namespace folio

@@ -23,8 +23,8 @@ namespace {
 HWY_INLINE V Constant(float value) { return hn::Set(FloatTag(), value); }
 
 // to[i] = f(from[i]).
-template <typename T, typename F>
-HWY_INLINE void MapRow(const float* from, size_t size, T* to, const F& f) {
+template <typename F>
+HWY_INLINE void MapRow(const float* from, size_t size, float* to, const F& f) {
   ForEachPiece(size, [&](size_t i, size_t n) {
     StorePart(f(LoadPart(from + i, n)), to + i, n);
   });
@@ -36,9 +36,8 @@ void AddRow(const float* y, size_t size, float* x) {
   });
 }
 
-template <typename T>
 void LayerNormRow(const float* x, size_t size, const float* weight,
-                  const float* bias, float epsilon, T* out) {
+                  const float* bias, float epsilon, float* out) {
   const float mean = SumRow(x, size, [](V v) { return v; }) / size;
   const V mean_v = Constant(mean);
   const float variance = SumRow(x, size,
@@ -55,32 +54,15 @@ void LayerNormRow(const float* x, size_t size, const float* weight,
               out + i, n);
   });
 }
-void LayerNormRowF32(const float* x, size_t size, const float* weight,
-                     const float* bias, float epsilon, float* out) {
-  LayerNormRow(x, size, weight, bias, epsilon, out);
-}
-void LayerNormRowBf16(const float* x, size_t size, const float* weight,
-                      const float* bias, float epsilon, uint16_t* out) {
-  LayerNormRow(x, size, weight, bias, epsilon, out);
-}
 
-template <typename T>
 void RmsNormRow(const float* x, size_t size, const float* weight, float epsilon,
-                T* out) {
+                float* out) {
   const V scale = Constant(RmsScale(x, size, epsilon));
   ForEachPiece(size, [&](size_t i, size_t n) {
     StorePart(
         hn::Mul(hn::Mul(LoadPart(x + i, n), scale), LoadPart(weight + i, n)),
         out + i, n);
   });
-}
-void RmsNormRowF32(const float* x, size_t size, const float* weight,
-                   float epsilon, float* out) {
-  RmsNormRow(x, size, weight, epsilon, out);
-}
-void RmsNormRowBf16(const float* x, size_t size, const float* weight,
-                    float epsilon, uint16_t* out) {
-  RmsNormRow(x, size, weight, epsilon, out);
 }
 
 // erf within 1.2e-7: N. Juffa's two polynomials (stackoverflow.com/a/35148199),
@@ -118,24 +100,16 @@ HWY_INLINE V TimesSigmoid(V x, V z) {
   return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
 }
 
-template <typename T>
-void GeluErfRow(const float* y, size_t size, T* out) {
+void GeluErfRow(const float* y, size_t size, float* out) {
   MapRow(y, size, out, [](V v) {
     const V erf = Erf(hn::Mul(v, Constant(0.70710678118654752f)));
     const V half = hn::Mul(v, Constant(0.5f));
     return hn::MulAdd(half, erf, half);
   });
 }
-void GeluErfRowF32(const float* y, size_t size, float* out) {
-  GeluErfRow(y, size, out);
-}
-void GeluErfRowBf16(const float* y, size_t size, uint16_t* out) {
-  GeluErfRow(y, size, out);
-}
 
 // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)).
-template <typename T>
-void GeluTanhRow(const float* y, size_t size, T* out) {
+void GeluTanhRow(const float* y, size_t size, float* out) {
   constexpr float kTwoRoot2OverPi = 1.5957691216057308f;
   MapRow(y, size, out, [](V v) {
     const V square = hn::Mul(v, v);
@@ -143,26 +117,12 @@ void GeluTanhRow(const float* y, size_t size, T* out) {
     return TimesSigmoid(v, hn::Mul(inner, Constant(kTwoRoot2OverPi)));
   });
 }
-void GeluTanhRowF32(const float* y, size_t size, float* out) {
-  GeluTanhRow(y, size, out);
-}
-void GeluTanhRowBf16(const float* y, size_t size, uint16_t* out) {
-  GeluTanhRow(y, size, out);
-}
 
-template <typename T>
-void SwiGluRow(const float* gate, const float* up, size_t size, T* out) {
+void SwiGluRow(const float* gate, const float* up, size_t size, float* out) {
   ForEachPiece(size, [&](size_t i, size_t n) {
     const V g = LoadPart(gate + i, n);
     StorePart(hn::Mul(TimesSigmoid(g, g), LoadPart(up + i, n)), out + i, n);
   });
-}
-void SwiGluRowF32(const float* gate, const float* up, size_t size, float* out) {
-  SwiGluRow(gate, up, size, out);
-}
-void SwiGluRowBf16(const float* gate, const float* up, size_t size,
-                   uint16_t* out) {
-  SwiGluRow(gate, up, size, out);
 }
 
 }  // namespace
@@ -175,57 +135,56 @@ namespace folio {
 namespace {
 
 HWY_EXPORT(AddRow);
-HWY_EXPORT(LayerNormRowF32);
-HWY_EXPORT(LayerNormRowBf16);
-HWY_EXPORT(RmsNormRowF32);
-HWY_EXPORT(RmsNormRowBf16);
-HWY_EXPORT(GeluErfRowF32);
-HWY_EXPORT(GeluErfRowBf16);
-HWY_EXPORT(GeluTanhRowF32);
-HWY_EXPORT(GeluTanhRowBf16);
-HWY_EXPORT(SwiGluRowF32);
-HWY_EXPORT(SwiGluRowBf16);
+HWY_EXPORT(LayerNormRow);
+HWY_EXPORT(RmsNormRow);
+HWY_EXPORT(GeluErfRow);
+HWY_EXPORT(GeluTanhRow);
+HWY_EXPORT(SwiGluRow);
 
-// Calls body(row) for each row, split over the workers.
-template <typename Body>
-void ForEachRow(int32_t rows, Executor& executor, const Body& body) {
-  ParallelRows(executor, rows, [&](int32_t first, int32_t count) {
-    for (int32_t row = first; row < first + count; ++row) body(row);
-  });
-}
-
-// Calls the kernel of the type of `out`: kernel(arguments..., out's row).
-template <typename F32Kernel, typename Bf16Kernel>
-auto ToRowOf(Activations& out, F32Kernel f32, Bf16Kernel bf16) {
-  return
-      [&out, f32, bf16](int32_t row, int32_t column, const auto&... arguments) {
-        if (out.type() == ElementType::kF32) {
-          f32(arguments..., out.RowAs<float>(row) + column);
-        } else {
-          bf16(arguments..., out.RowAs<uint16_t>(row) + column);
-        }
-      };
-}
-
-// kernel(row, column, a block's part of the row, its size).
-template <typename Kernel>
-void MapBlocks(const ColumnBlocks& y, int32_t rows, const Activations& out,
-               Executor& executor, const Kernel& kernel) {
-  CHECK_LE(rows, y.max_rows());
+// Calls write(row, where to write it) for each row, split over the workers.
+template <typename Write>
+void WriteRows(int32_t rows, Activations& out, Executor& executor,
+               const Write& write) {
   CHECK_LE(rows, out.max_rows());
-  CHECK_EQ(y.cols(), out.cols());
-  ForEachRow(rows, executor, [&](int32_t row) {
-    for (int32_t b = 0; b < y.num_blocks(); ++b) {
-      const std::span<const float> part = y.Row(b, row);
-      kernel(row, y.first_column(b), part.data(), part.size());
+  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int worker) {
+    for (int32_t row = first; row < first + count; ++row) {
+      write(row, out.BeginRow(row, worker));
+      out.EndRow(row, worker);
     }
   });
+}
+
+// kernel(a block's part of the row, its size, where its result goes).
+template <typename Kernel>
+void MapBlocks(const ColumnBlocks& y, int32_t rows, Activations& out,
+               Executor& executor, const Kernel& kernel) {
+  CHECK_LE(rows, y.max_rows());
+  CHECK_EQ(y.cols(), out.cols());
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    for (int32_t b = 0; b < y.num_blocks(); ++b) {
+      const std::span<const float> part = y.Row(b, row);
+      kernel(part.data(), part.size(), to + y.first_column(b));
+    }
+  });
+}
+
+void CheckSum(const ColumnBlocks& y, int32_t rows, std::span<const float> x) {
+  CHECK_LE(rows, y.max_rows());
+  CHECK_GE(x.size(), size_t(rows) * y.cols());
+}
+
+// x += row `row` of y.
+void AddBlocks(const ColumnBlocks& y, int32_t row, float* x) {
+  for (int32_t b = 0; b < y.num_blocks(); ++b) {
+    const std::span<const float> part = y.Row(b, row);
+    HWY_DYNAMIC_DISPATCH(AddRow)
+    (part.data(), part.size(), x + y.first_column(b));
+  }
 }
 
 void CheckNorm(std::span<const float> x, int32_t rows, size_t cols,
                const Activations& out) {
   CHECK_GE(x.size(), rows * cols);
-  CHECK_LE(rows, out.max_rows());
   CHECK_EQ(static_cast<size_t>(out.cols()), cols);
 }
 
@@ -233,15 +192,20 @@ void CheckNorm(std::span<const float> x, int32_t rows, size_t cols,
 
 void AddColumnBlocks(const ColumnBlocks& y, int32_t rows, std::span<float> x,
                      Executor& executor) {
-  const size_t cols = y.cols();
-  CHECK_LE(rows, y.max_rows());
-  CHECK_GE(x.size(), rows * cols);
-  ForEachRow(rows, executor, [&](int32_t row) {
-    for (int32_t b = 0; b < y.num_blocks(); ++b) {
-      const std::span<const float> part = y.Row(b, row);
-      HWY_DYNAMIC_DISPATCH(AddRow)
-      (part.data(), part.size(), x.data() + row * cols + y.first_column(b));
+  CheckSum(y, rows, x);
+  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int) {
+    for (int32_t row = first; row < first + count; ++row) {
+      AddBlocks(y, row, x.data() + size_t(row) * y.cols());
     }
+  });
+}
+
+void RoundRows(std::span<const float> x, int32_t rows, Activations& out,
+               Executor& executor) {
+  const size_t cols = out.cols();
+  CHECK_GE(x.size(), rows * cols);
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    std::copy_n(x.data() + row * cols, cols, to);
   });
 }
 
@@ -251,11 +215,9 @@ void LayerNorm(std::span<const float> x, int32_t rows,
   const size_t cols = weight.size();
   CHECK_EQ(bias.size(), cols);
   CheckNorm(x, rows, cols, out);
-  const auto kernel = ToRowOf(out, HWY_DYNAMIC_DISPATCH(LayerNormRowF32),
-                              HWY_DYNAMIC_DISPATCH(LayerNormRowBf16));
-  ForEachRow(rows, executor, [&](int32_t row) {
-    kernel(row, 0, x.data() + row * cols, cols, weight.data(), bias.data(),
-           epsilon);
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    HWY_DYNAMIC_DISPATCH(LayerNormRow)
+    (x.data() + row * cols, cols, weight.data(), bias.data(), epsilon, to);
   });
 }
 
@@ -264,43 +226,63 @@ void RmsNorm(std::span<const float> x, int32_t rows,
              Executor& executor) {
   const size_t cols = weight.size();
   CheckNorm(x, rows, cols, out);
-  const auto kernel = ToRowOf(out, HWY_DYNAMIC_DISPATCH(RmsNormRowF32),
-                              HWY_DYNAMIC_DISPATCH(RmsNormRowBf16));
-  ForEachRow(rows, executor, [&](int32_t row) {
-    kernel(row, 0, x.data() + row * cols, cols, weight.data(), epsilon);
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    HWY_DYNAMIC_DISPATCH(RmsNormRow)
+    (x.data() + row * cols, cols, weight.data(), epsilon, to);
+  });
+}
+
+void AddAndLayerNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+                     std::span<const float> weight, std::span<const float> bias,
+                     float epsilon, Activations& out, Executor& executor) {
+  const size_t cols = weight.size();
+  CheckSum(y, rows, x);
+  CHECK_EQ(bias.size(), cols);
+  CheckNorm(x, rows, cols, out);
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    AddBlocks(y, row, x.data() + row * cols);
+    HWY_DYNAMIC_DISPATCH(LayerNormRow)
+    (x.data() + row * cols, cols, weight.data(), bias.data(), epsilon, to);
+  });
+}
+
+void AddAndRmsNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+                   std::span<const float> weight, float epsilon,
+                   Activations& out, Executor& executor) {
+  const size_t cols = weight.size();
+  CheckSum(y, rows, x);
+  CheckNorm(x, rows, cols, out);
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
+    AddBlocks(y, row, x.data() + row * cols);
+    HWY_DYNAMIC_DISPATCH(RmsNormRow)
+    (x.data() + row * cols, cols, weight.data(), epsilon, to);
   });
 }
 
 void GeluErf(const ColumnBlocks& y, int32_t rows, Activations& out,
              Executor& executor) {
-  MapBlocks(y, rows, out, executor,
-            ToRowOf(out, HWY_DYNAMIC_DISPATCH(GeluErfRowF32),
-                    HWY_DYNAMIC_DISPATCH(GeluErfRowBf16)));
+  MapBlocks(y, rows, out, executor, HWY_DYNAMIC_DISPATCH(GeluErfRow));
 }
 
 void GeluTanh(const ColumnBlocks& y, int32_t rows, Activations& out,
               Executor& executor) {
-  MapBlocks(y, rows, out, executor,
-            ToRowOf(out, HWY_DYNAMIC_DISPATCH(GeluTanhRowF32),
-                    HWY_DYNAMIC_DISPATCH(GeluTanhRowBf16)));
+  MapBlocks(y, rows, out, executor, HWY_DYNAMIC_DISPATCH(GeluTanhRow));
 }
 
 void SwiGlu(const ColumnBlocks& y, int32_t rows, Activations& out,
             Executor& executor) {
   const int32_t cols = out.cols();
   CHECK_LE(rows, y.max_rows());
-  CHECK_LE(rows, out.max_rows());
   CHECK_EQ(y.cols(), 2 * cols);
-  const auto kernel = ToRowOf(out, HWY_DYNAMIC_DISPATCH(SwiGluRowF32),
-                              HWY_DYNAMIC_DISPATCH(SwiGluRowBf16));
-  ForEachRow(rows, executor, [&](int32_t row) {
+  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
     // Pieces in which neither gate nor up crosses a cut.
     for (int32_t column = 0; column < cols;) {
       const std::span<const float> gate = y.RowFrom(row, column);
       const std::span<const float> up = y.RowFrom(row, cols + column);
       const size_t size =
           std::min({gate.size(), up.size(), size_t(cols - column)});
-      kernel(row, column, gate.data(), up.data(), size);
+      HWY_DYNAMIC_DISPATCH(SwiGluRow)
+      (gate.data(), up.data(), size, to + column);
       column += static_cast<int32_t>(size);
     }
   });

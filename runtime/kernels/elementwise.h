@@ -12,12 +12,17 @@
 
 namespace folio {
 
-// Each row's result depends on that row alone. x is dense; the widths are those
+// Each row's result depends on that row alone; it is computed in f32 and then
+// rounded as Activations says. x is dense; the widths are those
 // of the spans, ColumnBlocks and Activations, which have at least `rows` rows.
 
 // x[rows, cols] += y[rows, cols].
 void AddColumnBlocks(const ColumnBlocks& y, int32_t rows, std::span<float> x,
                      Executor& executor);
+
+// out = x[rows, out.cols()], rounded.
+void RoundRows(std::span<const float> x, int32_t rows, Activations& out,
+               Executor& executor);
 
 // out = (x - mean) / sqrt(variance + epsilon) * weight + bias, over each row of
 // weight.size() elements (Ba et al., "Layer Normalization", 2016). The variance
@@ -31,6 +36,14 @@ void LayerNorm(std::span<const float> x, int32_t rows,
 void RmsNorm(std::span<const float> x, int32_t rows,
              std::span<const float> weight, float epsilon, Activations& out,
              Executor& executor);
+
+// x += y as AddColumnBlocks, and then LayerNorm or RmsNorm of x, in one pass.
+void AddAndLayerNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+                     std::span<const float> weight, std::span<const float> bias,
+                     float epsilon, Activations& out, Executor& executor);
+void AddAndRmsNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+                   std::span<const float> weight, float epsilon,
+                   Activations& out, Executor& executor);
 
 // out[rows, cols] = GELU(y) = y / 2 * (1 + erf(y / sqrt(2))) (Hendrycks and
 // Gimpel, 2016; the exact form). In f32 the error is below

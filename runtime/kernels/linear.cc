@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
+#include <random>
 #include <string_view>
+#include <vector>
 
 #include "runtime/kernels/aligned_array.h"
+#include "runtime/kernels/integer_product.h"
 #include "runtime/kernels/portable_product.h"
 
 namespace folio {
@@ -29,8 +33,9 @@ int32_t RoundUpRows(int32_t rows, int32_t max_rows) {
 class Linear::Slice {
  public:
   virtual ~Slice() = default;
-  // y, a dense [RoundUpRows(rows), cols] array, = x W^T + b; x is dense.
-  virtual void Forward(const std::byte* x, int32_t rows, float* y) = 0;
+  // y, a dense [RoundUpRows(rows), cols] array, = x[first ..] W^T + b.
+  virtual void Forward(const Activations& x, int32_t first, int32_t rows,
+                       float* y) = 0;
   virtual int64_t bytes() const = 0;
 };
 
@@ -85,23 +90,6 @@ dnnl::matmul::primitive_desc DescribeProduct(int64_t rows, int64_t in,
   return DescribeProduct(rows, any, type, has_bias);
 }
 
-bool ProbeIsBatchInvariant(ElementType type) {
-  try {
-    return IsBatchInvariant(DescribeProduct(/*rows=*/16, /*in=*/64, /*out=*/64,
-                                            type, /*has_bias=*/true));
-  } catch (const dnnl::error&) {
-    return false;  // Nothing multiplies this type here.
-  }
-}
-
-// Whether oneDNN keeps Linear's promise on this machine; linear.h says why one
-// product speaks for all.
-bool OneDnnIsBatchInvariant(ElementType type) {
-  static const bool f32 = ProbeIsBatchInvariant(ElementType::kF32);
-  static const bool bf16 = ProbeIsBatchInvariant(ElementType::kBf16);
-  return type == ElementType::kF32 ? f32 : bf16;
-}
-
 // Every row count that RoundUpRows can give.
 std::vector<int32_t> RowBuckets(int32_t max_rows) {
   std::vector<int32_t> buckets;
@@ -142,7 +130,7 @@ void ReadInPieces(const Columns& columns, const Pack& pack) {
 
 class OneDnnSlice final : public Linear::Slice {
  public:
-  // REQUIRES: OneDnnIsBatchInvariant(type).
+  // REQUIRES: oneDNN has kernels for the type.
   OneDnnSlice(const Columns& columns, ElementType type, int32_t max_rows)
       : stream_(CpuEngine()),
         type_(type),
@@ -169,19 +157,20 @@ class OneDnnSlice final : public Linear::Slice {
     Pack(columns);
   }
 
-  void Forward(const std::byte* x, int32_t rows, float* y) override {
+  void Forward(const Activations& x, int32_t first, int32_t rows,
+               float* y) override {
     const auto bucket =
         std::lower_bound(buckets_.begin(), buckets_.end(), rows);
     std::optional<Product>& product = products_[bucket - buckets_.begin()];
     if (!product.has_value()) product = MakeProduct(*bucket);
     // oneDNN's API has no const; it only reads the source.
-    product->source.set_data_handle(const_cast<std::byte*>(x));
+    product->source.set_data_handle(const_cast<std::byte*>(x.row(first)));
     product->destination.set_data_handle(y);
-    // (primitive::execute makes an array of its own each time.)
-    const dnnl_status_t status = dnnl_primitive_execute(
-        product->primitive.get(), stream_.get(),
-        static_cast<int>(product->arguments.size()), product->arguments.data());
-    CHECK_EQ(status, dnnl_success);
+    // (The C++ API would make a container of the arguments at each call.)
+    CHECK_EQ(dnnl_primitive_execute(product->primitive.get(), stream_.get(),
+                                    static_cast<int>(product->arguments.size()),
+                                    product->arguments.data()),
+             dnnl_success);
   }
 
   int64_t bytes() const override {
@@ -189,12 +178,14 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
  private:
-  // What one row count needs; `arguments` refers to the two handles.
+  // What one row count needs; `arguments` refers to the memories.
   struct Product {
     dnnl::matmul primitive;
     memory source;
     memory destination;
-    std::vector<memory> kept;  // What else `arguments` refers to.
+    memory weights;
+    memory scratch;
+    std::optional<memory> bias;
     std::vector<dnnl_exec_arg_t> arguments;
   };
 
@@ -217,22 +208,21 @@ class OneDnnSlice final : public Linear::Slice {
 
   Product MakeProduct(int32_t rows) {
     const auto desc = DescribeProduct(rows, layout_, type_, has_bias_);
-    Product product{dnnl::matmul(desc),
-                    memory(desc.src_desc(), CpuEngine(), nullptr),
-                    memory(desc.dst_desc(), CpuEngine(), nullptr),
-                    {},
-                    {}};
-    const auto add = [&product](int argument, const memory& value) {
-      product.kept.push_back(value);
-      product.arguments.push_back({argument, value.get()});
-    };
-    add(DNNL_ARG_SRC, product.source);
-    add(DNNL_ARG_DST, product.destination);
-    add(DNNL_ARG_WEIGHTS, memory(layout_, CpuEngine(), packed_.data()));
-    add(DNNL_ARG_SCRATCHPAD,
-        memory(desc.scratchpad_desc(), CpuEngine(), scratch_.data()));
+    Product product{
+        .primitive = dnnl::matmul(desc),
+        .source = memory(desc.src_desc(), CpuEngine(), nullptr),
+        .destination = memory(desc.dst_desc(), CpuEngine(), nullptr),
+        .weights = memory(layout_, CpuEngine(), packed_.data()),
+        .scratch = memory(desc.scratchpad_desc(), CpuEngine(), scratch_.data()),
+        .bias = {},
+        .arguments = {}};
+    product.arguments = {{DNNL_ARG_SRC, product.source.get()},
+                         {DNNL_ARG_DST, product.destination.get()},
+                         {DNNL_ARG_WEIGHTS, product.weights.get()},
+                         {DNNL_ARG_SCRATCHPAD, product.scratch.get()}};
     if (has_bias_) {
-      add(DNNL_ARG_BIAS, memory(desc.bias_desc(), CpuEngine(), bias_.data()));
+      product.bias = memory(desc.bias_desc(), CpuEngine(), bias_.data());
+      product.arguments.push_back({DNNL_ARG_BIAS, product.bias->get()});
     }
     return product;
   }
@@ -260,8 +250,9 @@ class PortableSlice final : public Linear::Slice {
     product_.SetBias(columns.bias());
   }
 
-  void Forward(const std::byte* x, int32_t rows, float* y) override {
-    product_.Run(x, rows, y);
+  void Forward(const Activations& x, int32_t first, int32_t rows,
+               float* y) override {
+    product_.Run(x.row(first), rows, y);
   }
 
   int64_t bytes() const override { return product_.bytes(); }
@@ -270,15 +261,120 @@ class PortableSlice final : public Linear::Slice {
   PortableProduct product_;
 };
 
-void LogPathOnce(LinearPath path) {
-  if (path == LinearPath::kFastest) {
-    LOG_FIRST_N(INFO, 1) << "Matrix products: oneDNN's brg kernels.";
-  } else {
-    LOG_FIRST_N(INFO, 1)
-        << "Matrix products: Folio's own fixed-order kernel, because oneDNN "
-           "has none here whose results do not depend on the batch, or "
-           "because it was asked for.";
+class IntegerSlice final : public Linear::Slice {
+ public:
+  IntegerSlice(const Columns& columns, ElementType type)
+      : product_(type, columns.weights.int4_grid, columns.weights.in,
+                 columns.count) {
+    ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
+      product_.PackRows(first, rows);
+    });
+    product_.SetBias(columns.bias());
   }
+
+  void Forward(const Activations& x, int32_t first, int32_t rows,
+               float* y) override {
+    product_.Run(x, first, rows, y);
+  }
+
+  int64_t bytes() const override { return product_.bytes(); }
+
+ private:
+  IntegerProduct product_;
+};
+
+// Whether oneDNN has a `brg:` kernel for the type.
+bool ProbeIsBatchInvariant(ElementType type) {
+  try {
+    return IsBatchInvariant(DescribeProduct(/*rows=*/16, /*in=*/64, /*out=*/64,
+                                            type, /*has_bias=*/true));
+  } catch (const dnnl::error&) {
+    return false;  // Nothing multiplies this type here.
+  }
+}
+
+// Multiplies a few random matrices, and says whether each row comes out the
+// same alone as among others. REQUIRES: ProbeIsBatchInvariant(type).
+bool PassesSelfCheck(ElementType type) {
+  constexpr int32_t kIn = 328;  // Neither whole vectors nor whole blocks.
+  constexpr int32_t kOut = 80;
+  constexpr int32_t kMaxRows = 33;
+  std::minstd_rand random(1);
+  const auto draw = [&] {
+    return static_cast<float>(random()) / std::minstd_rand::max() - 0.5f;
+  };
+  LinearWeights weights{.in = kIn, .out = kOut};
+  weights.read_rows = [&](int32_t, std::span<float> rows) {
+    for (float& w : rows) w = draw();
+  };
+  OneDnnSlice slice({weights, 0, kOut}, type, kMaxRows);
+  Activations x(type, kMaxRows, kIn, /*num_workers=*/1);
+  for (int32_t row = 0; row < kMaxRows; ++row) {
+    std::generate_n(x.BeginRow(row, 0), kIn, draw);
+    x.EndRow(row, 0);
+  }
+  std::vector<float> all(kMaxRows * kOut);
+  slice.Forward(x, 0, kMaxRows, all.data());
+  for (const int32_t count : {1, 2, 7, 16}) {
+    std::vector<float> some(kMaxRows * kOut);
+    for (int32_t row = 0; row + count <= kMaxRows; row += count) {
+      slice.Forward(x, row, count, some.data());
+      if (std::memcmp(some.data(), all.data() + row * kOut,
+                      count * kOut * sizeof(float)) != 0) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Which kernels multiply a type on this machine.
+struct Choice {
+  bool onednn = false;
+  const char* why = "";
+};
+
+Choice ChooseKernels(ElementType type) {
+  if (!ProbeIsBatchInvariant(type)) {
+    return {false,
+            "Folio's own fixed-order kernel, because oneDNN has no brg kernel "
+            "for it here"};
+  }
+  HoldOpenMpToOneThread();
+  if (!PassesSelfCheck(type)) {
+    return {false,
+            "Folio's own fixed-order kernel, because oneDNN's failed the check "
+            "that a row does not depend on the others"};
+  }
+  return {true, "oneDNN's brg kernels"};
+}
+
+// linear.h says why one product speaks for all.
+const Choice& KernelsFor(ElementType type) {
+  const auto choose = [](ElementType chosen) {
+    const Choice choice = ChooseKernels(chosen);
+    LOG(INFO) << "Matrix products of " << NameOf(chosen) << ": " << choice.why
+              << ".";
+    return choice;
+  };
+  static const Choice integers{false, ""};
+  if (IsInteger(type)) return integers;
+  if (type == ElementType::kF32) {
+    static const Choice f32 = choose(ElementType::kF32);
+    return f32;
+  }
+  static const Choice bf16 = choose(ElementType::kBf16);
+  return bf16;
+}
+
+std::unique_ptr<Linear::Slice> MakeSlice(const Columns& columns,
+                                         ElementType type, int32_t max_rows,
+                                         LinearPath path) {
+  if (IsInteger(type)) return std::make_unique<IntegerSlice>(columns, type);
+  if (path == LinearPath::kPortable) {
+    return std::make_unique<PortableSlice>(columns, type);
+  }
+  return std::make_unique<OneDnnSlice>(columns, type, max_rows);
 }
 
 }  // namespace
@@ -290,28 +386,25 @@ Linear::Linear(const LinearWeights& weights, ElementType type, int32_t max_rows,
       max_rows_(max_rows),
       cuts_(ColumnBlocks::EvenCuts(weights.out, executor->num_workers())),
       executor_(executor),
-      path_(OneDnnIsBatchInvariant(type) ? path : LinearPath::kPortable),
+      path_(KernelsFor(type).onednn ? path : LinearPath::kPortable),
       slices_(cuts_.size() - 1) {
   CHECK_GE(max_rows, 1);
   CHECK(weights.bias.empty() || weights.bias.size() == size_t(weights.out));
-  executor_->ParallelFor(static_cast<int>(slices_.size()), [&](int slice,
-                                                               int /*worker*/) {
-    HoldOpenMpToOneThread();
-    const int32_t first = cuts_[slice];
-    const Columns columns{weights, first, cuts_[slice + 1] - first};
-    if (path_ == LinearPath::kFastest) {
-      slices_[slice] = std::make_unique<OneDnnSlice>(columns, type, max_rows);
-    } else {
-      slices_[slice] = std::make_unique<PortableSlice>(columns, type);
-    }
-  });
-  LogPathOnce(path_);
+  executor_->ParallelFor(
+      static_cast<int>(slices_.size()), [&](int slice, int /*worker*/) {
+        HoldOpenMpToOneThread();
+        const int32_t first = cuts_[slice];
+        slices_[slice] = MakeSlice({weights, first, cuts_[slice + 1] - first},
+                                   type_, max_rows, path_);
+      });
 }
 
 Linear::~Linear() = default;
 Linear::Linear(Linear&&) noexcept = default;
 
-bool Linear::IsFast(ElementType type) { return OneDnnIsBatchInvariant(type); }
+bool Linear::IsFast(ElementType type) {
+  return IsInteger(type) ? IntegerProduct::IsFast() : KernelsFor(type).onednn;
+}
 
 int64_t Linear::bytes() const {
   int64_t bytes = 0;
@@ -321,7 +414,7 @@ int64_t Linear::bytes() const {
 
 void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
                      ColumnBlocks& y) {
-  CHECK(x.type() == type_);
+  CHECK(x.type() == ActivationTypeFor(type_));
   CHECK_EQ(x.cols(), in_);
   CHECK_GE(first, 0);
   CHECK_LE(first + RoundUpRows(rows, max_rows_), x.max_rows());
@@ -330,7 +423,7 @@ void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
   executor_->ParallelFor(
       static_cast<int>(slices_.size()), [&](int slice, int /*worker*/) {
         HoldOpenMpToOneThread();
-        slices_[slice]->Forward(x.row(first), rows, y.block_data(slice));
+        slices_[slice]->Forward(x, first, rows, y.block_data(slice));
       });
 }
 

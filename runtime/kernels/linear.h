@@ -13,6 +13,7 @@
 #include "runtime/base/executor.h"
 #include "runtime/kernels/activations.h"
 #include "runtime/kernels/column_blocks.h"
+#include "runtime/kernels/int4_groups.h"
 
 namespace folio {
 
@@ -31,29 +32,32 @@ struct LinearWeights {
   // each time: the weight need never be in memory as a whole.
   std::function<void(int32_t first, std::span<float> rows)> read_rows;
   std::span<const float> bias;  // [out], or empty
+  Int4Grid int4_grid = Int4Grid::kSymmetric;
 };
 
 enum class LinearPath {
   kFastest,   // oneDNN where its results do not depend on the batch.
-  kPortable,  // Folio's own kernel.
+  kPortable,  // Folio's own kernels.
 };
 
 // One matrix of weights, packed for the machine.
 //
 // Each row of y depends on the same row of x alone, to the last bit: not on the
 // number of rows, max_rows, the number of workers or where columns are cut.
-// oneDNN keeps this promise in its `brg:` kernels; elsewhere Folio's own
-// kernel, which adds the products in the order of `in`, takes over.
+// For f32 and bf16, oneDNN keeps this promise in its `brg:` kernels; elsewhere
+// Folio's own kernel, which adds the products in the order of `in`, takes over.
 //
 // The two paths round differently, so the choice must not depend on row counts
-// or cuts either: one probe for each type decides for the whole machine. That
-// is enough, because oneDNN picks by instruction set alone: of about 400,000
-// products (in and out from 1 to 80 and those of real models, up to 2,048 rows)
-// all are `brg:` with AVX-512, and none when capped to AVX2. A product that is
-// an exception to the probe is a failed CHECK, not another path.
+// or cuts either: for each type one probe, and a check of a few products when
+// it is first used, decide for the whole machine. That is enough, because
+// oneDNN picks by instruction set alone: of about 400,000 products (in and out
+// from 1 to 80 and those of real models, up to 2,048 rows) all are `brg:` with
+// AVX-512, and none when capped to AVX2. A product that is an exception to the
+// probe is a failed CHECK, not another path.
 //
 // With weights of bf16, x is rounded to bf16 by whoever makes it, products are
 // exact and sums f32. (`brg:` kernels of bf16 need the instructions for it.)
+// int8 and int4 are multiplied by IntegerProduct, on all machines.
 //
 // Forward must not run twice at the same time on one Linear.
 class Linear {
@@ -66,7 +70,8 @@ class Linear {
   ~Linear();
   Linear(Linear&&) noexcept;
 
-  // Whether oneDNN keeps the promise above for `type` on this machine.
+  // Whether this machine has instructions for products of `type`, and kernels
+  // that use them and keep the promise above.
   static bool IsFast(ElementType type);
 
   int32_t in() const { return in_; }
@@ -74,8 +79,8 @@ class Linear {
   ElementType type() const { return type_; }
   // What the packed weights and the bias take.
   int64_t bytes() const;
-  // The path in use: kFastest if that was asked for and oneDNN keeps the
-  // promise above on this machine.
+  // The path in use: kFastest if that was asked for and oneDNN multiplies this
+  // type and keeps the promise above on this machine.
   LinearPath path() const { return path_; }
 
   // A destination for up to max_rows rows.
@@ -83,7 +88,7 @@ class Linear {
 
   // y[0 .. rows) = x[first .. first + rows) W^T + b. All buffers exist already;
   // oneDNN makes a few small allocations of its own, which it frees again.
-  // REQUIRES: 1 <= rows <= max_rows; x is of type() and has
+  // REQUIRES: 1 <= rows <= max_rows; x is of ActivationTypeFor(type()) and has
   // first + RoundUpRows(rows, max_rows) rows, those from first + rows on with
   // anything in them; y has the cuts and max_rows of MakeOutput(). Rows of y
   // from `rows` on may be overwritten.

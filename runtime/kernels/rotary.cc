@@ -85,7 +85,7 @@ void Rotary::SetPositions(std::span<const int32_t> positions,
     }
   };
   ParallelRows(executor, static_cast<int32_t>(positions.size()),
-               [&](int32_t first, int32_t count) {
+               [&](int32_t first, int32_t count, int) {
                  for (int32_t row = first; row < first + count; ++row) set(row);
                });
 }

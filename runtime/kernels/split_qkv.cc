@@ -2,7 +2,8 @@
 
 #include <glog/logging.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 
 #include "runtime/kernels/parallel_rows.h"
 
@@ -11,7 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "runtime/kernels/vectors-inl.h"
+#include "runtime/kernels/quantise-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace folio {
@@ -48,6 +49,18 @@ void RoundHead(const float* head, size_t head_dim, uint16_t* out) {
   });
 }
 
+// Returns the scale. REQUIRES: zeros follow the head, up to a whole vector.
+float QuantiseHead(const float* head, size_t head_dim, std::byte* out) {
+  const size_t size = (head_dim + kLanes - 1) / kLanes * kLanes;
+  int8_t quantised[kMaxHeadDim];
+  const RowQuantiser quantiser(head, size);
+  for (size_t i = 0; i < size; i += kLanes) {
+    quantiser.Write(head + i, quantised + i);
+  }
+  std::memcpy(out, quantised, head_dim);
+  return quantiser.scale();
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace folio
@@ -60,6 +73,7 @@ namespace {
 HWY_EXPORT(NormaliseHead);
 HWY_EXPORT(RotateHead);
 HWY_EXPORT(RoundHead);
+HWY_EXPORT(QuantiseHead);
 
 // One row's part of SplitQkv.
 class RowSplitter {
@@ -68,7 +82,7 @@ class RowSplitter {
               const HeadTransforms& transforms, const PagedKv& kv)
       : qkv_(qkv), shape_(shape), transforms_(transforms), kv_(kv) {}
 
-  void Split(int32_t row, std::byte* kv_row, float* q) const {
+  void Split(int32_t row, const KvSlot& slot, float* q) const {
     const int32_t d = shape_.head_dim;
     int32_t column = 0;
     for (int32_t h = 0; h < shape_.num_heads; ++h, column += d) {
@@ -76,16 +90,15 @@ class RowSplitter {
       qkv_.CopyRow(row, column, {head, size_t(d)});
       Transform(row, transforms_.q_norm, head);
     }
+    float head[kMaxHeadDim] = {};
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
-      float head[kMaxHeadDim];
       qkv_.CopyRow(row, column, {head, size_t(d)});
       Transform(row, transforms_.k_norm, head);
-      Store(head, kv_row + kv_.key_offset + h * kv_.head_stride);
+      Store(head, slot, h, kv_.key_offset, kv_.key_scale_offset);
     }
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
-      float head[kMaxHeadDim];
       qkv_.CopyRow(row, column, {head, size_t(d)});
-      Store(head, kv_row + kv_.value_offset + h * kv_.head_stride);
+      Store(head, slot, h, kv_.value_offset, kv_.value_scale_offset);
     }
   }
 
@@ -101,12 +114,22 @@ class RowSplitter {
     }
   }
 
-  void Store(const float* head, std::byte* place) const {
+  void Store(const float* head, const KvSlot& slot, int32_t kv_head,
+             int64_t offset, int64_t scale_offset) const {
+    const int64_t row_bytes = int64_t{shape_.head_dim} * BytesOf(kv_.type);
+    std::byte* const place =
+        slot.page + offset + kv_head * kv_.head_stride + slot.slot * row_bytes;
     if (kv_.type == ElementType::kF32) {
-      std::copy_n(head, shape_.head_dim, reinterpret_cast<float*>(place));
-    } else {
+      std::memcpy(place, head, row_bytes);
+    } else if (kv_.type == ElementType::kBf16) {
       HWY_DYNAMIC_DISPATCH(RoundHead)
       (head, shape_.head_dim, reinterpret_cast<uint16_t*>(place));
+    } else {
+      const float scale =
+          HWY_DYNAMIC_DISPATCH(QuantiseHead)(head, shape_.head_dim, place);
+      std::memcpy(slot.page + scale_offset + kv_head * kv_.scale_head_stride() +
+                      slot.slot * sizeof(scale),
+                  &scale, sizeof(scale));
     }
   }
 
@@ -120,7 +143,7 @@ class RowSplitter {
 
 void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
               const AttentionShape& shape, const HeadTransforms& transforms,
-              const PagedKv& kv, std::span<std::byte* const> kv_rows,
+              const PagedKv& kv, std::span<const KvSlot> slots,
               std::span<float> q, Executor& executor) {
   const size_t q_cols = size_t(shape.num_heads) * shape.head_dim;
   CHECK_LE(shape.head_dim, kMaxHeadDim);
@@ -132,12 +155,12 @@ void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
   }
   CHECK_EQ(qkv.cols(),
            (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim);
-  CHECK_GE(kv_rows.size(), size_t(rows));
+  CHECK_GE(slots.size(), size_t(rows));
   CHECK_GE(q.size(), rows * q_cols);
   const RowSplitter splitter(qkv, shape, transforms, kv);
-  ParallelRows(executor, rows, [&](int32_t first, int32_t count) {
+  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int) {
     for (int32_t row = first; row < first + count; ++row) {
-      splitter.Split(row, kv_rows[row], q.data() + row * q_cols);
+      splitter.Split(row, slots[row], q.data() + row * q_cols);
     }
   });
 }

@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/base/element_type.h"
 #include "runtime/base/executor.h"
-#include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_input.h"
 #include "runtime/kernels/column_blocks.h"
 #include "runtime/kernels/rotary.h"
 
@@ -30,13 +29,13 @@ inline constexpr int32_t kMaxHeadDim = 1024;
 
 // Splits each row of `qkv`, [rows, (num_heads + 2 num_kv_heads) * head_dim]: q,
 // then k, then v, each its heads in order. q goes to the dense
-// [rows, num_heads * head_dim] array; K and V are rounded to the type of `kv`
-// and go to their slots: the place of row r, KV head h is at kv_rows[r] +
-// kv.key_offset (or value_offset) + h * kv.head_stride.
+// [rows, num_heads * head_dim] array; K and V of row r are rounded to the type
+// of `kv` and go to slots[r], where `kv` says. Each head's int8 are as those of
+// a row of Activations.
 // A row's result depends on that row alone. REQUIRES: head_dim <= kMaxHeadDim.
 void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
               const AttentionShape& shape, const HeadTransforms& transforms,
-              const PagedKv& kv, std::span<std::byte* const> kv_rows,
+              const PagedKv& kv, std::span<const KvSlot> slots,
               std::span<float> q, Executor& executor);
 
 }  // namespace folio

@@ -12,6 +12,7 @@
 #include "runtime/kernels/aligned_array.h"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/instruction_set.h"
 #include "runtime/kernels/rotary.h"
 #include "runtime/kernels/split_qkv.h"
 
@@ -35,6 +36,7 @@ class Decoder final : public Model {
                       int32_t rows);
   void FfnBlock(DecoderLayerWeights& layer, int32_t rows);
   void Normalise(const NormWeights& norm, int32_t rows, Activations& out);
+  void AddAndNormalise(const NormWeights& norm, int32_t rows);
   void KeepLogitsRows(std::span<const int32_t> logits_rows);
 
   PagedKv KvOfLayer(int32_t layer, const KvLayout& layout) const;
@@ -63,11 +65,10 @@ class Decoder final : public Model {
   int32_t num_logits_rows_ = 0;
   ColumnBlocks logits_;  // [max_logits_rows, vocab]
 
-  // The pages of one step as kernels take them. All keep their memory;
-  // pages_ grows to the most page-table entries that a step has had.
+  // The pages of one step as kernels take them. All keep their memory.
   std::vector<AttentionSequence> sequences_;
   std::vector<const std::byte*> pages_;
-  std::vector<std::byte*> kv_rows_;  // [rows]: the slot in K of layer 0, head 0
+  std::vector<KvSlot> kv_slots_;  // [rows]
 };
 
 ModelInfo MakeInfo(std::string name, const DecoderConfig& config,
@@ -81,7 +82,8 @@ ModelInfo MakeInfo(std::string name, const DecoderConfig& config,
   info.kv_shape = {.num_layers = config.num_layers,
                    .num_kv_heads = config.num_kv_heads,
                    .head_dim = config.head_dim,
-                   .bytes_per_element = BytesOf(types.kv)};
+                   .bytes_per_element = BytesOf(types.kv),
+                   .scale_bytes = KvScaleBytesOf(types.kv)};
   info.kv_type = types.kv;
   info.weights_type = types.weights;
   info.window = config.window;
@@ -114,25 +116,31 @@ Decoder::Decoder(std::string name, const DecoderConfig& config,
       weights_(std::move(weights)),
       attention_(shape_, config.window, limits.max_batch_tokens, executor),
       x_(size_t(limits.max_batch_tokens) * config.hidden_size),
-      normed_(types.weights, limits.max_batch_tokens, config.hidden_size),
+      normed_(types.weights, limits.max_batch_tokens, config.hidden_size,
+              executor->num_workers()),
       qkv_out_(weights_.layers[0].qkv.MakeOutput()),
       q_(size_t(limits.max_batch_tokens) * config.num_heads * config.head_dim),
       attended_(types.weights, limits.max_batch_tokens,
-                config.num_heads * config.head_dim),
+                config.num_heads * config.head_dim, executor->num_workers()),
       hidden_out_(weights_.layers[0].out.MakeOutput()),
       up_out_(weights_.layers[0].up.MakeOutput()),
-      ffn_(types.weights, limits.max_batch_tokens, config.ffn_size),
+      ffn_(types.weights, limits.max_batch_tokens, config.ffn_size,
+           executor->num_workers()),
       // Logits may round its rows up past the last one.
       last_hidden_(types.weights,
                    limits.max_batch_tokens + limits.max_logits_rows,
-                   config.hidden_size),
+                   config.hidden_size, executor->num_workers()),
       logits_(weights_.head.MakeOutput()) {
   if (config.positions == PositionKind::kRotary) {
     rotary_.emplace(Frequencies(config), config.context_length,
                     limits.max_batch_tokens);
   }
   sequences_.reserve(limits.max_batch_tokens);
-  kv_rows_.reserve(limits.max_batch_tokens);
+  kv_slots_.reserve(limits.max_batch_tokens);
+  if (limits.page_size > 0) {
+    pages_.reserve(size_t(limits.max_sequences) *
+                   (config.context_length / limits.page_size + 1));
+  }
 }
 
 void Decoder::Forward(const StepInput& input, KvStorage& storage) {
@@ -142,9 +150,16 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
   if (rows == 0) return;
   FindPages(input, storage);
   Embed(input);
+  attention_.Plan(sequences_);
+  Normalise(weights_.layers[0].attn_norm, rows, normed_);
   for (int32_t l = 0; l < config_.num_layers; ++l) {
     AttentionBlock(weights_.layers[l], KvOfLayer(l, storage.layout()), rows);
     FfnBlock(weights_.layers[l], rows);
+    if (l + 1 < config_.num_layers) {
+      AddAndNormalise(weights_.layers[l + 1].attn_norm, rows);
+    } else {
+      AddColumnBlocks(hidden_out_, rows, x_.span(), *executor_);
+    }
   }
   KeepLogitsRows(input.logits_rows);
 }
@@ -167,10 +182,9 @@ void Decoder::FindPages(const StepInput& input, KvStorage& storage) {
                           .first_position = sequence.first_position,
                           .pages = pages});
   }
-  kv_rows_.clear();
-  const int64_t row_bytes = int64_t{config_.head_dim} * BytesOf(info_.kv_type);
+  kv_slots_.clear();
   for (const Slot slot : input.slots) {
-    kv_rows_.push_back(storage.PageData(slot.page) + slot.offset * row_bytes);
+    kv_slots_.push_back({storage.PageData(slot.page), slot.offset});
   }
 }
 
@@ -188,7 +202,8 @@ void Decoder::Embed(const StepInput& input) {
   if (rotary_.has_value()) rotary_->SetPositions(input.positions, *executor_);
 }
 
-// x += out(attention(q, k, v)), and K and V go to their pages.
+// normed_ is norm(x), and becomes that of x += out(attention(q, k, v)). K and V
+// go to their pages.
 void Decoder::AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
                              int32_t rows) {
   const HeadTransforms transforms{
@@ -196,18 +211,16 @@ void Decoder::AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
       .k_norm = layer.k_norm,
       .norm_epsilon = static_cast<float>(config_.norm_epsilon),
       .rotary = rotary_.has_value() ? &*rotary_ : nullptr};
-  Normalise(layer.attn_norm, rows, normed_);
   layer.qkv.Forward(normed_, 0, rows, qkv_out_);
-  SplitQkv(qkv_out_, rows, shape_, transforms, kv, kv_rows_, q_.span(),
+  SplitQkv(qkv_out_, rows, shape_, transforms, kv, kv_slots_, q_.span(),
            *executor_);
-  attention_.Run(q_.span(), sequences_, kv, attended_);
+  attention_.Run(q_.span(), kv, attended_);
   layer.out.Forward(attended_, 0, rows, hidden_out_);
-  AddColumnBlocks(hidden_out_, rows, x_.span(), *executor_);
+  AddAndNormalise(layer.ffn_norm, rows);
 }
 
-// x += down(activation(up(norm(x)))).
+// hidden_out_ = down(activation(up(normed_))).
 void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows) {
-  Normalise(layer.ffn_norm, rows, normed_);
   layer.up.Forward(normed_, 0, rows, up_out_);
   switch (config_.ffn) {
     case FfnKind::kGeluErf:
@@ -221,7 +234,18 @@ void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows) {
       break;
   }
   layer.down.Forward(ffn_, 0, rows, hidden_out_);
-  AddColumnBlocks(hidden_out_, rows, x_.span(), *executor_);
+}
+
+// x += hidden_out_; normed_ = norm(x).
+void Decoder::AddAndNormalise(const NormWeights& norm, int32_t rows) {
+  const float epsilon = static_cast<float>(config_.norm_epsilon);
+  if (config_.norm == NormKind::kLayerNorm) {
+    AddAndLayerNorm(hidden_out_, rows, x_.span(), norm.weight, norm.bias,
+                    epsilon, normed_, *executor_);
+  } else {
+    AddAndRmsNorm(hidden_out_, rows, x_.span(), norm.weight, epsilon, normed_,
+                  *executor_);
+  }
 }
 
 void Decoder::Normalise(const NormWeights& norm, int32_t rows,
@@ -241,7 +265,9 @@ PagedKv Decoder::KvOfLayer(int32_t layer, const KvLayout& layout) const {
           .key_offset = layout.KeyOffset(layer, 0),
           .value_offset = layout.ValueOffset(layer, 0),
           .head_stride = int64_t{layout.page_size()} * config_.head_dim *
-                         BytesOf(info_.kv_type)};
+                         BytesOf(info_.kv_type),
+          .key_scale_offset = layout.KeyScaleOffset(layer, 0),
+          .value_scale_offset = layout.ValueScaleOffset(layer, 0)};
 }
 
 void Decoder::KeepLogitsRows(std::span<const int32_t> logits_rows) {
@@ -273,6 +299,7 @@ std::unique_ptr<Model> MakeDecoder(
   CHECK(ValidateConfig(config).ok()) << ValidateConfig(config);
   CHECK_GE(limits.max_batch_tokens, 1);
   CHECK_GE(limits.max_logits_rows, 1);
+  ObeyInstructionSetCap();
   DecoderWeights weights = LoadDecoderWeights(
       config, names, source, types.weights, limits, executor, progress);
   const int64_t parameters = NumParameters(ExpectedTensors(config, names));

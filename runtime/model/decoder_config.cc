@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/kernels/activations.h"
 #include "runtime/kernels/split_qkv.h"
 
 namespace folio {
@@ -40,7 +41,8 @@ absl::Status CheckSizes(const DecoderConfig& c) {
         c.num_heads, ", does not divide; heads have equal sizes"));
   }
   FOLIO_RETURN_IF_ERROR(CheckRange("head size", c.head_dim, 1, kMaxHeadDim));
-  FOLIO_RETURN_IF_ERROR(CheckRange("FFN size", c.ffn_size, 1, 1 << 18));
+  FOLIO_RETURN_IF_ERROR(
+      CheckRange("FFN size", c.ffn_size, 1, Activations::kMaxInt8Cols));
   if (c.num_heads % c.num_kv_heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "number of KV heads is ", c.num_kv_heads,

@@ -18,6 +18,12 @@ struct MatrixPart {
   bool pairs_adjacent = false;
 };
 
+// Rows that are only looked up keep more digits than those that are multiplied:
+// they cost nothing but memory.
+ElementType EmbeddingType(ElementType weights) {
+  return IsInteger(weights) ? ElementType::kBf16 : weights;
+}
+
 // Reads the matrices of one model from its source.
 class Loader {
  public:
@@ -104,6 +110,7 @@ class Loader {
     LinearWeights weights;
     weights.in = config_.hidden_size;
     weights.out = config_.vocab_size;
+    weights.int4_grid = GridOf({{name, config_.vocab_size}});
     weights.read_rows = [&](int32_t first, std::span<float> rows) {
       ReadOnce(name + ".weight", int64_t{first} * weights.in, rows);
     };
@@ -128,6 +135,7 @@ class Loader {
     }
     weights.in = in;
     weights.bias = bias;
+    weights.int4_grid = GridOf(parts);
     weights.read_rows = [&](int32_t first, std::span<float> rows) {
       ReadRows(parts, in, first, rows);
     };
@@ -136,6 +144,13 @@ class Loader {
       Done(part.name + ".weight", in, part.rows);
     }
     return linear;
+  }
+
+  Int4Grid GridOf(const std::vector<MatrixPart>& parts) const {
+    const bool affine = std::ranges::any_of(parts, [&](const auto& part) {
+      return source_.is_on_affine_grid(part.name + ".weight");
+    });
+    return affine ? Int4Grid::kAffine : Int4Grid::kSymmetric;
   }
 
   void ReadRows(const std::vector<MatrixPart>& parts, int32_t in, int32_t first,
@@ -190,8 +205,8 @@ class Loader {
 
   EmbeddingTable LoadTable(const std::string& name, int32_t num_rows) {
     const int32_t cols = config_.hidden_size;
-    EmbeddingTable table(type_, num_rows, cols);
-    ParallelRows(*executor_, num_rows, [&](int32_t first, int32_t count) {
+    EmbeddingTable table(EmbeddingType(type_), num_rows, cols);
+    ParallelRows(*executor_, num_rows, [&](int32_t first, int32_t count, int) {
       std::vector<float> row(cols);
       for (int32_t r = first; r < first + count; ++r) {
         source_.Read(name + ".weight", int64_t{r} * cols, row);
@@ -287,15 +302,38 @@ int64_t DecoderWeights::bytes() const {
 
 int64_t WeightBytes(const DecoderConfig& config, const DecoderNames& names,
                     ElementType type) {
+  const auto product_bytes = [type](int64_t out, int64_t in) -> int64_t {
+    constexpr int64_t kGroup = Int4Group::kSize;
+    switch (type) {
+      case ElementType::kInt8:
+        return out * (in + sizeof(float));
+      case ElementType::kInt4:
+        return out * ((in + kGroup - 1) / kGroup) *
+               (kGroup / 2 + sizeof(Int4Group::step));
+      default:
+        return out * in * BytesOf(type);
+    }
+  };
   int64_t bytes = 0;
   for (const ExpectedTensor& tensor : ExpectedTensors(config, names)) {
-    const bool is_vector =
-        tensor.role == TensorRole::kNorm || tensor.role == TensorRole::kBias;
-    const ElementType kept = is_vector ? ElementType::kF32 : type;
-    bytes += NumParameters({tensor}) * BytesOf(kept);
+    const int64_t elements = NumParameters({tensor});
+    switch (tensor.role) {
+      case TensorRole::kNorm:
+      case TensorRole::kBias:
+        bytes += elements * BytesOf(ElementType::kF32);
+        break;
+      case TensorRole::kEmbedding:
+        bytes += elements * BytesOf(EmbeddingType(type));
+        break;
+      case TensorRole::kMatrix:
+      case TensorRole::kHead: {
+        const int64_t out = tensor.shape[names.transposed ? 1 : 0];
+        bytes += product_bytes(out, elements / out);
+      }
+    }
   }
   if (config.tied_head) {
-    bytes += int64_t{config.vocab_size} * config.hidden_size * BytesOf(type);
+    bytes += product_bytes(config.vocab_size, config.hidden_size);
   }
   return bytes;
 }

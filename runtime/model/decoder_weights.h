@@ -70,7 +70,8 @@ struct DecoderWeights {
 };
 
 // What weights take in memory in `type`, before packing pads them; a tied head
-// is there twice, for looking up and for multiplying.
+// is there twice, for looking up and for multiplying. Without the minimums of
+// int4 on an affine grid, 2 bytes for each 32 weights.
 int64_t WeightBytes(const DecoderConfig& config, const DecoderNames& names,
                     ElementType type);
 
@@ -78,7 +79,8 @@ int64_t WeightBytes(const DecoderConfig& config, const DecoderNames& names,
 using LoadProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Reads every weight once, in pieces, spread over the executor's workers, and
-// rounds matrices to `type` (norms and biases stay f32). Beside the result it
+// rounds matrices to `type` (norms and biases stay f32; embeddings, which are
+// only looked up, have bf16 beside integers). Beside the result it
 // needs a few rows of floats for each worker. `progress` is called by the
 // caller's thread after each matrix. REQUIRES: the source has
 // ExpectedTensors(config, names).

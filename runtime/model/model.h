@@ -65,6 +65,10 @@ class Model {
 struct ModelLimits {
   int32_t max_batch_tokens = 0;
   int32_t max_logits_rows = 0;
+  // The most page-table entries of a step follow from these. 0: not known, and
+  // memory for them grows with the steps.
+  int32_t max_sequences = 0;
+  int32_t page_size = 0;
 };
 
 }  // namespace folio

@@ -67,7 +67,9 @@ absl::StatusOr<ModelSource> OpenModelSource(const ModelLocation& location) {
 ModelTypes ChooseTypes(const ModelSource& source, const WantedTypes& wanted) {
   ModelTypes types;
   types.weights = wanted.weights.value_or(AutoWeightsType(source));
-  types.kv = wanted.kv.value_or(types.weights);
+  types.kv = wanted.kv.value_or(types.weights == ElementType::kF32
+                                    ? ElementType::kF32
+                                    : ElementType::kBf16);
   return types;
 }
 
@@ -80,11 +82,14 @@ std::string ExplainTypes(const ModelSource& source, const WantedTypes& wanted) {
           : types.weights == ElementType::kBf16
               ? "auto: the files are quantised or bf16"
               : "auto: this machine has no fast products of bf16";
+    absl::StrAppend(&why, "; int8 and int4 are faster and less exact");
   }
-  return absl::StrCat(
-      "weights in ", std::string(NameOf(types.weights)), " (", why,
-      "), K/V in ", std::string(NameOf(types.kv)),
-      wanted.kv.has_value() ? " (as asked for)" : " (auto: as the weights)");
+  const bool rounds_more = types.kv != ElementType::kF32;
+  return absl::StrCat("weights in ", std::string(NameOf(types.weights)), " (",
+                      why, "), K/V in ", std::string(NameOf(types.kv)),
+                      wanted.kv.has_value() ? " (as asked for)"
+                      : rounds_more ? " (auto: weights are rounded, too)"
+                                    : " (auto: as the weights)");
 }
 
 std::unique_ptr<Model> LoadModel(const ModelSource& source,

@@ -39,7 +39,9 @@ struct WantedTypes {
 };
 
 // Weights: f32 where the files have f32 or f16 (bf16 would lose digits), else
-// bf16 where the machine multiplies that fast, else f32. K/V: as the weights.
+// bf16 where the machine multiplies that fast, else f32. K/V: f32 with weights
+// of f32, else bf16. Never integers, which are faster but round activations to
+// 8 bits: that is the user's choice.
 ModelTypes ChooseTypes(const ModelSource& source, const WantedTypes& wanted);
 
 // Why ChooseTypes chose what it did, in a sentence for the log.

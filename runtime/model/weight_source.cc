@@ -36,6 +36,11 @@ class FileWeights final : public WeightSource {
         tensor.bytes.subspan(bytes_of(first), bytes_of(count)));
   }
 
+  bool is_on_affine_grid(const std::string& name) const override {
+    const DType dtype = Find(name).dtype;
+    return dtype == DType::kQ4_1 || dtype == DType::kQ4_K;
+  }
+
   const std::map<std::string, int64_t>& stored_elements() const override {
     return stored_;
   }

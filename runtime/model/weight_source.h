@@ -32,6 +32,12 @@ class WeightSource {
   virtual void Drop(const std::string& /*name*/, int64_t /*first*/,
                     int64_t /*count*/) const {}
 
+  // Whether a matrix is stored in 4 bits with a minimum for each group, which
+  // only an affine grid keeps.
+  virtual bool is_on_affine_grid(const std::string& /*name*/) const {
+    return false;
+  }
+
   // Elements stored, by type ("Q4_K", "F32").
   virtual const std::map<std::string, int64_t>& stored_elements() const = 0;
 

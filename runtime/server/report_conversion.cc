@@ -36,6 +36,7 @@ void SetMemory(const MemoryReport& memory, const RequestRegistry& registry,
                v1::MemoryReport& proto) {
   proto.set_page_size(memory.page_size);
   proto.set_page_bytes(memory.page_bytes);
+  proto.set_page_scale_bytes(memory.page_scale_bytes);
   proto.set_page_padding_bytes(memory.page_padding_bytes);
   proto.set_bytes_per_token(memory.bytes_per_token());
   proto.set_pool_bytes(memory.pool_bytes);

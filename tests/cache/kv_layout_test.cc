@@ -36,6 +36,29 @@ TEST(KvLayout, PadsPagesToCacheLines) {
   EXPECT_EQ(even.padding_bytes(), 0);
 }
 
+TEST(KvLayout, ScalesAreBesideTheFormula) {
+  const KvShape shape = {.num_layers = 2,
+                         .num_kv_heads = 3,
+                         .head_dim = 5,
+                         .bytes_per_element = 1,
+                         .scale_bytes = 4};
+  // 2 x 2 x 3 x 5 x 1, and a scale for each five elements.
+  EXPECT_EQ(shape.BytesPerToken(), 60);
+  EXPECT_EQ(shape.ScaleBytesPerToken(), 48);
+  EXPECT_EQ(shape.Bytes(2, 10), 1200);
+  // 7 tokens: 420 bytes, and 336 of scales; the next line ends at 768.
+  const KvLayout layout(shape, 7);
+  EXPECT_EQ(layout.scale_bytes(), 336);
+  EXPECT_EQ(layout.page_bytes(), 768);
+  EXPECT_EQ(layout.padding_bytes(), 12);
+  // An array of 7 floats has 28 bytes; K of a layer 3 of them, K and V 6.
+  EXPECT_EQ(layout.KeyScaleOffset(0, 0), 420);
+  EXPECT_EQ(layout.KeyScaleOffset(0, 2), 476);
+  EXPECT_EQ(layout.ValueScaleOffset(0, 0), 504);
+  EXPECT_EQ(layout.KeyScaleOffset(1, 1), 616);
+  EXPECT_EQ(layout.ValueScaleOffset(1, 2), 728);  // Ends at 756.
+}
+
 TEST(KvLayout, PlacesKeysAndValues) {
   const KvLayout layout({.num_layers = 2,
                          .num_kv_heads = 3,

@@ -44,6 +44,7 @@ TEST_F(MemoryReportTest, Numbers) {
   report_.CheckIdentities();
   EXPECT_EQ(report_.bytes_per_token(), kTokenBytes);
   EXPECT_EQ(report_.page_bytes, kPageBytes);
+  EXPECT_EQ(report_.page_scale_bytes, 0);
   EXPECT_EQ(report_.page_padding_bytes, 0);
   EXPECT_EQ(report_.remainder_bytes, 7);
   EXPECT_EQ(report_.pages_total, 10);
@@ -79,6 +80,11 @@ TEST_F(MemoryReportTest, EveryBrokenIdentityIsNoticed) {
       [](MemoryReport& r) { ++r.pool_bytes; },
       [](MemoryReport& r) { r.remainder_bytes += kPageBytes; },
       [](MemoryReport& r) { ++r.page_padding_bytes; },
+      [](MemoryReport& r) { ++r.page_scale_bytes; },
+      [](MemoryReport& r) {  // The sum is right, but not whose bytes they are.
+        ++r.page_scale_bytes;
+        --r.page_padding_bytes;
+      },
       [](MemoryReport& r) { ++r.duplicate_pages_saved; },
       [](MemoryReport& r) { --r.tokens_held; },
       [](MemoryReport& r) { r.sequences.pop_back(); },

@@ -102,7 +102,7 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--max-tokens", "many"), "--max-tokens"),
                 ((*here, "--threads", "0"), "--threads"),
                 ((*here, "--weights-dtype", "f16"), "auto, f32, bf16"),
-                ((*here, "--kv-dtype", "int8"), "auto, f32, bf16"),
+                ((*here, "--kv-dtype", "int3"), "auto, f32, bf16"),
                 (("inspect", "--layers", "2"), "--kv-heads"),
                 (("inspect", "m", "--layers", "2", "--kv-heads", "1",
                   "--head-dim", "8"), "not both"),
@@ -406,6 +406,9 @@ class MemoryTest(unittest.TestCase):
                          m["pages_cached"])
         self.assertEqual(m["pool_bytes"], m["pages_total"] * m["page_bytes"] +
                          m["remainder_bytes"])
+        self.assertEqual(m["page_bytes"], m["page_size"] *
+                         m["bytes_per_token"] + m["page_scale_bytes"] +
+                         m["page_padding_bytes"])
         self.assertEqual(m["reserved_bytes"],
                          m["holding_bytes"] + m["waste_bytes"])
         self.assertEqual(m["holding_bytes"],
@@ -550,6 +553,8 @@ class InspectTest(unittest.TestCase):
         kv = line["kv"]
         self.assertEqual(kv["bytes_per_token"], 2 * 3 * 2 * 16 * 4)
         self.assertEqual(kv["page_bytes"], 8 * kv["bytes_per_token"])
+        self.assertEqual(kv["page_scale_bytes"], 0)
+        self.assertEqual(kv["page_padding_bytes"], 0)
         self.assertEqual(kv["sequence_bytes"], 100 * kv["bytes_per_token"])
         self.assertEqual(kv["sequences_bytes"], 5 * kv["sequence_bytes"])
         # A window of 24 lies in four pages of 8 at most.

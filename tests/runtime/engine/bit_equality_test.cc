@@ -202,6 +202,26 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelCase{"random:arch=mistral,window=40",
                               {ElementType::kF32, ElementType::kBf16}}));
 
+// Integers: weights of int8 and int4, K/V of int8, and each with something
+// else.
+constexpr WantedTypes kInt8{ElementType::kInt8, ElementType::kInt8};
+constexpr WantedTypes kInt4{ElementType::kInt4, ElementType::kBf16};
+
+INSTANTIATE_TEST_SUITE_P(
+    EmbeddedModelInIntegers, BitEqualityTest,
+    testing::Values(ModelCase{"", kInt8}, ModelCase{"", kInt4},
+                    ModelCase{"", {ElementType::kF32, ElementType::kInt8}},
+                    ModelCase{"", {ElementType::kInt8, ElementType::kF32}}));
+INSTANTIATE_TEST_SUITE_P(
+    FamiliesInIntegers, BitEqualityTest,
+    testing::Values(ModelCase{"random:hidden=96,heads=3", kInt8},
+                    ModelCase{"random:arch=llama,hidden=96,heads=6", kInt4},
+                    ModelCase{"random:arch=mistral,window=40", kInt8},
+                    ModelCase{"random:arch=mistral,window=40", kInt4},
+                    ModelCase{"random:arch=qwen2", kInt4},
+                    ModelCase{"random:arch=qwen3,head_dim=24", kInt8},
+                    ModelCase{"random:arch=gpt2,hidden=96,heads=3", kInt8}));
+
 constexpr ModelCase kLargeModel{
     kSanitized ? "random:vocab=2000,hidden=288,heads=9,layers=2"
                : "random:vocab=50257,hidden=576,heads=9,layers=2"};

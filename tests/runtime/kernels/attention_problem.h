@@ -28,7 +28,7 @@ struct AttentionProblem {
         num_tokens(tokens),
         seed(seed_in),
         width(s.num_heads * s.head_dim),
-        // Scores up to about 8 times head_dim: sharp and flat rows.
+        // Scores up to 8 times the root of head_dim: sharp and flat rows.
         q(RandomFloats(seed, size_t(tokens) * width, 4)),
         keys(RandomFloats(seed + 1,
                           size_t(tokens) * s.num_kv_heads * s.head_dim, 2)),
@@ -57,27 +57,80 @@ struct AttentionWay {
   int32_t chunk = std::numeric_limits<int32_t>::max();
   std::optional<int32_t> window = {};
   ElementType kv_type = ElementType::kF32;
-  ElementType out_type = ElementType::kF32;
 };
 
+// One row of K or V of a token and head as it is stored, written plainly.
+struct StoredRow {
+  StoredRow(std::span<const float> row, ElementType type) {
+    if (type == ElementType::kInt8) {
+      for (const float v : row) {
+        scale = std::isfinite(v) ? std::max(scale, std::abs(v) / 127)
+                                 : std::numeric_limits<float>::quiet_NaN();
+        if (std::isnan(scale)) break;
+      }
+    }
+    for (const float v : row) {
+      if (type == ElementType::kF32) {
+        Append(v);
+        values.push_back(v);
+      } else if (type == ElementType::kBf16) {
+        Append(ToBf16(v));
+        values.push_back(FromBf16(ToBf16(v)));
+      } else {
+        const bool is_number = scale > 0;
+        const auto q =
+            static_cast<int8_t>(is_number ? std::nearbyint(v / scale) : 0);
+        Append(q);
+        values.push_back(scale * q);
+      }
+    }
+  }
+
+  std::vector<std::byte> bytes;
+  float scale = 0;            // Of int8.
+  std::vector<float> values;  // What it holds.
+
+ private:
+  template <typename T>
+  void Append(T value) {
+    const auto* from = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), from, from + sizeof(value));
+  }
+};
+
+// The problem that is really solved: K and V are what is stored, and with
+// anything less than f32 q is rounded to bf16.
+inline AttentionProblem AsStored(AttentionProblem p, ElementType kv_type) {
+  for (std::vector<float>* rows : {&p.keys, &p.values}) {
+    for (size_t i = 0; i < rows->size(); i += p.shape.head_dim) {
+      const std::span<float> row =
+          std::span(*rows).subspan(i, p.shape.head_dim);
+      const StoredRow stored(row, kv_type);
+      std::copy(stored.values.begin(), stored.values.end(), row.begin());
+    }
+  }
+  if (kv_type != ElementType::kF32) {
+    for (float& value : p.q) value = FromBf16(ToBf16(value));
+  }
+  return p;
+}
+
 // K/V of one sequence in pages at shuffled places. Slots that hold no token,
-// or one that was forgotten, are NaN; pages without any token are null.
+// or one that was forgotten, have all bits set, which is NaN, as have scales;
+// pages without any token are null.
 class PagedSequence {
  public:
   PagedSequence(const AttentionProblem& problem, const AttentionWay& way)
       : problem_(problem),
         row_bytes_(problem.shape.head_dim * BytesOf(way.kv_type)),
-        kv_{.type = way.kv_type,
-            .page_size = way.page_size,
-            .key_offset = 64,  // As if another layer came first.
-            .value_offset =
-                64 + problem.shape.num_kv_heads * way.page_size * row_bytes_,
-            .head_stride = way.page_size * row_bytes_} {
+        kv_(LayOut(problem.shape, way, row_bytes_)) {
     const int32_t num_pages =
         (problem.num_tokens + way.page_size - 1) / way.page_size;
     const int64_t page_bytes =
-        kv_.value_offset + problem.shape.num_kv_heads * kv_.head_stride;
-    memory_.resize(static_cast<size_t>(page_bytes * num_pages));
+        kv_.value_scale_offset +
+        problem.shape.num_kv_heads * kv_.scale_head_stride();
+    memory_.resize(static_cast<size_t>(page_bytes * num_pages),
+                   std::byte{0xFF});
     for (int32_t i = 0; i < num_pages; ++i) {
       places_.push_back(memory_.data() + i * page_bytes);
     }
@@ -85,35 +138,41 @@ class PagedSequence {
       std::swap(places_[i], places_[PhiloxAt(problem.seed, 9, i)[0] % (i + 1)]);
     }
     pages_.assign(num_pages, nullptr);
-    const std::vector<float> nothing(problem.shape.head_dim,
-                                     std::numeric_limits<float>::quiet_NaN());
-    for (int32_t t = 0; t < num_pages * way.page_size; ++t) {
-      Store(t, [&](int32_t) { return std::pair(nothing, nothing); });
-    }
   }
 
   // Adds the tokens before `end`.
   void GrowTo(int32_t end) {
-    const auto row_of = [&](const std::vector<float>& rows, size_t place) {
-      return std::vector<float>(rows.begin() + place,
-                                rows.begin() + place + problem_.shape.head_dim);
-    };
     for (; size_ < end; ++size_) {
       pages_[size_ / kv_.page_size] = places_[size_ / kv_.page_size];
-      Store(size_, [&](int32_t head) {
-        const size_t place = problem_.KvPlace(size_, head);
-        return std::pair(row_of(problem_.keys, place),
-                         row_of(problem_.values, place));
-      });
+      for (int32_t h = 0; h < problem_.shape.num_kv_heads; ++h) {
+        const auto stored = [&](const std::vector<float>& rows) {
+          return StoredRow(std::span(rows).subspan(problem_.KvPlace(size_, h),
+                                                   problem_.shape.head_dim),
+                           kv_.type);
+        };
+        const StoredRow key = stored(problem_.keys);
+        const StoredRow value = stored(problem_.values);
+        ForEachPlace(
+            size_, h,
+            [&](std::byte* place, size_t size, bool is_key, bool is_scale) {
+              const StoredRow& row = is_key ? key : value;
+              const void* from = row.bytes.data();
+              if (is_scale) from = &row.scale;
+              std::memcpy(place, from, size);
+            });
+      }
     }
   }
 
   // Takes away the tokens before `end` and the pages that only hold those.
   void ForgetBefore(int32_t end) {
-    const std::vector<float> nothing(problem_.shape.head_dim,
-                                     std::numeric_limits<float>::quiet_NaN());
     for (; forgotten_ < end; ++forgotten_) {
-      Store(forgotten_, [&](int32_t) { return std::pair(nothing, nothing); });
+      for (int32_t h = 0; h < problem_.shape.num_kv_heads; ++h) {
+        ForEachPlace(forgotten_, h,
+                     [](std::byte* place, size_t size, bool, bool) {
+                       std::memset(place, 0xFF, size);
+                     });
+      }
     }
     std::fill_n(pages_.begin(), forgotten_ / kv_.page_size, nullptr);
   }
@@ -122,27 +181,33 @@ class PagedSequence {
   std::span<const std::byte* const> pages() const { return pages_; }
 
  private:
-  // rows_of(head) gives the key and the value.
-  template <typename RowsOf>
-  void Store(int32_t token, const RowsOf& rows_of) {
-    std::byte* slot =
-        places_[token / kv_.page_size] + (token % kv_.page_size) * row_bytes_;
-    for (int32_t h = 0; h < problem_.shape.num_kv_heads; ++h) {
-      const auto [key, value] = rows_of(h);
-      StoreRow(key, slot + kv_.key_offset + h * kv_.head_stride);
-      StoreRow(value, slot + kv_.value_offset + h * kv_.head_stride);
-    }
+  static PagedKv LayOut(const AttentionShape& shape, const AttentionWay& way,
+                        int64_t row_bytes) {
+    PagedKv kv{.type = way.kv_type,
+               .page_size = way.page_size,
+               .key_offset = 64,  // As if another layer came first.
+               .head_stride = way.page_size * row_bytes};
+    kv.value_offset = kv.key_offset + shape.num_kv_heads * kv.head_stride;
+    kv.key_scale_offset =
+        kv.value_offset + shape.num_kv_heads * kv.head_stride + 12;
+    kv.value_scale_offset =
+        kv.key_scale_offset + shape.num_kv_heads * kv.scale_head_stride();
+    return kv;
   }
-  void StoreRow(std::span<const float> row, std::byte* place) {
-    if (kv_.type == ElementType::kF32) {
-      std::memcpy(place, row.data(), row.size_bytes());
-      return;
-    }
-    for (const float value : row) {
-      const uint16_t bits = ToBf16(value);
-      std::memcpy(place, &bits, sizeof(bits));
-      place += sizeof(bits);
-    }
+
+  // body(place, size, is_key, is_scale) for all that one token and head has.
+  template <typename Body>
+  void ForEachPlace(int32_t token, int32_t head, const Body& body) {
+    std::byte* page = places_[token / kv_.page_size];
+    const int64_t slot = token % kv_.page_size;
+    const int64_t row = head * kv_.head_stride + slot * row_bytes_;
+    body(page + kv_.key_offset + row, row_bytes_, true, false);
+    body(page + kv_.value_offset + row, row_bytes_, false, false);
+    if (kv_.type != ElementType::kInt8) return;
+    const int64_t scale =
+        head * kv_.scale_head_stride() + slot * int64_t{sizeof(float)};
+    body(page + kv_.key_scale_offset + scale, sizeof(float), true, true);
+    body(page + kv_.value_scale_offset + scale, sizeof(float), false, true);
   }
 
   const AttentionProblem& problem_;

@@ -90,9 +90,9 @@ TEST(Bf16Test, KernelsStoreTheSameOnEveryTarget) {
   }
   const ColumnBlocks blocks = EvenBlocks(qkv, 3 * kDim, 1);
   std::vector<uint16_t> stored(2 * samples.size());
-  std::vector<std::byte*> places(rows);
+  std::vector<KvSlot> slots(rows);
   for (int32_t r = 0; r < rows; ++r) {
-    places[r] = reinterpret_cast<std::byte*>(stored.data() + r * kDim);
+    slots[r] = {reinterpret_cast<std::byte*>(stored.data()), r};
   }
   const PagedKv kv{
       .type = ElementType::kBf16,
@@ -102,7 +102,7 @@ TEST(Bf16Test, KernelsStoreTheSameOnEveryTarget) {
   SerialExecutor executor;
   ForEachTarget([&] {
     std::fill(stored.begin(), stored.end(), 0xABCD);
-    SplitQkv(blocks, rows, kShape, {}, kv, places, q, executor);
+    SplitQkv(blocks, rows, kShape, {}, kv, slots, q, executor);
     for (size_t i = 0; i < samples.size(); ++i) {
       ASSERT_EQ(stored[i], ToBf16(samples[i]))
           << std::bit_cast<uint32_t>(samples[i]);

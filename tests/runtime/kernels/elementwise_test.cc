@@ -20,6 +20,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr int32_t kWidths[] = {1, 2, 3, 15, 16, 17, 64, 100, 577, 1001};
+constexpr int kMaxWorkers = 8;
 
 TEST(AddColumnBlocksTest, AddsEachElement) {
   constexpr int32_t kRows = 21;
@@ -61,7 +62,8 @@ class FunctionTest : public testing::TestWithParam<Function> {
 
   Activations Run(const ColumnBlocks& y, ElementType type,
                   Executor& executor) const {
-    Activations out(type, y.max_rows(), y.cols() / GetParam().in_per_out);
+    Activations out(type, y.max_rows(), y.cols() / GetParam().in_per_out,
+                    kMaxWorkers);
     GetParam().run(y, y.max_rows(), out, executor);
     return out;
   }
@@ -112,7 +114,7 @@ TEST_P(FunctionTest, DoesNotDependOnCutsRowsOrThreads) {
 TEST_P(FunctionTest, LeavesOtherRowsAlone) {
   const ColumnBlocks y =
       EvenBlocks(MakeInput(5, 33), 33 * GetParam().in_per_out, 2);
-  Activations out(ElementType::kF32, 5, 33);
+  Activations out(ElementType::kF32, 5, 33, kMaxWorkers);
   SetRows(out, 0, std::vector<float>(5 * 33, 7.0f));
   SerialExecutor executor;
   GetParam().run(y, 3, out, executor);
@@ -161,7 +163,7 @@ void ExpectGelu(const std::function<void(const ColumnBlocks&, int32_t,
   const int32_t cols = static_cast<int32_t>(y.size());
   SerialExecutor executor;
   ForEachTarget([&] {
-    Activations out(ElementType::kF32, 1, cols);
+    Activations out(ElementType::kF32, 1, cols, kMaxWorkers);
     run(EvenBlocks(y, cols, 2), 1, out, executor);
     const std::vector<float> values = Values(out, 1);
     for (int32_t i = 0; i < cols; ++i) {
@@ -186,7 +188,7 @@ std::vector<float> SwiGluOf(std::span<const float> gate,
   std::vector<float> y(gate.begin(), gate.end());
   y.insert(y.end(), up.begin(), up.end());
   const int32_t cols = static_cast<int32_t>(gate.size());
-  Activations out(ElementType::kF32, 1, cols);
+  Activations out(ElementType::kF32, 1, cols, kMaxWorkers);
   SerialExecutor executor;
   SwiGlu(EvenBlocks(y, 2 * cols, 3), 1, out, executor);
   return Values(out, 1);
@@ -215,8 +217,8 @@ TEST(FunctionExtremesTest, AreThoseOfTheDefinition) {
                                   104.f, -1e5f, 0.0f,      -0.0f, -kInfinity};
     const int32_t cols = static_cast<int32_t>(y.size());
     const std::vector<float> ones(cols, 1.0f);
-    Activations erf(ElementType::kF32, 1, cols);
-    Activations tanh(ElementType::kF32, 1, cols);
+    Activations erf(ElementType::kF32, 1, cols, kMaxWorkers);
+    Activations tanh(ElementType::kF32, 1, cols, kMaxWorkers);
     GeluErf(EvenBlocks(y, cols, 1), 1, erf, executor);
     GeluTanh(EvenBlocks(y, cols, 1), 1, tanh, executor);
     for (const std::vector<float>& out :
@@ -253,7 +255,7 @@ struct Norm {
                   Executor& executor) const {
     const int32_t cols = static_cast<int32_t>(weight.size());
     const int32_t rows = static_cast<int32_t>(x.size()) / cols;
-    Activations out(type, rows, cols);
+    Activations out(type, rows, cols, kMaxWorkers);
     if (bias.empty()) {
       RmsNorm(x, rows, weight, epsilon, out, executor);
     } else {

@@ -35,11 +35,11 @@ struct Problem {
       : in(shape.in),
         out(shape.out),
         rows(num_rows),
-        weight(
-            Rounded(RandomFloats(seed, size_t(shape.in) * shape.out, 1), type)),
+        weight(OnGrid(RandomFloats(seed, size_t(shape.in) * shape.out, 1),
+                      shape.in, type)),
         bias(RandomFloats(seed + 1, shape.out, 1)),
-        x(Rounded(RandomFloats(seed + 2, size_t(num_rows) * shape.in, 1),
-                  type)) {}
+        x(OnGrid(RandomFloats(seed + 2, size_t(num_rows) * shape.in, 1),
+                 shape.in, ActivationTypeFor(type))) {}
 
   LinearWeights Weights() const {
     const auto read = [this](int32_t first, std::span<float> some) {
@@ -68,7 +68,8 @@ std::vector<float> Multiply(Linear& linear, std::span<const float> x,
                             int32_t max_rows, int32_t first = 0) {
   const int32_t rows = static_cast<int32_t>(x.size()) / linear.in();
   const int32_t source_rows = first + RoundUpRows(rows, max_rows);
-  Activations source(linear.type(), source_rows, linear.in());
+  Activations source(linear.type(), source_rows, linear.in(),
+                     /*num_workers=*/1);
   SetRows(source, 0,
           std::vector<float>(size_t(source_rows) * linear.in(),
                              std::numeric_limits<float>::quiet_NaN()));
@@ -130,7 +131,7 @@ void ExpectNearExact(const Problem& p, std::span<const float> y) {
       // Any order of n additions errs by at most n * 2^-24 of the sum of
       // magnitudes, to first order (Higham, "Accuracy and Stability", section
       // 4.2), products of f32 that are rounded first by one unit more; those of
-      // bf16 are exact.
+      // bf16 and of integers are exact, and scales are powers of two.
       const double bound = (p.in + 2) * 0x1p-24 * magnitude;
       ASSERT_NEAR(y[size_t(r) * p.out + c], exact, bound)
           << "row " << r << " column " << c;
@@ -231,7 +232,9 @@ TEST_P(LinearTest, WorksWithoutBias) {
 }
 
 // Weights are rounded by the Linear: those of f32 give what rounded ones give.
+// (Integers: see integer_product_test.)
 TEST_P(LinearTest, RoundsWeightsToItsType) {
+  if (IsInteger(type())) return;
   Problem p = MakeProblem(2, /*seed=*/61);
   p.weight = RandomFloats(62, p.weight.size(), 1);
   SerialExecutor executor;
@@ -259,19 +262,27 @@ TEST_P(LinearTest, ReadsEachRowOnceAndFewAtATime) {
   }
 }
 
+std::string NameOfParam(
+    const testing::TestParamInfo<LinearTest::ParamType>& test) {
+  const auto& [shape, type, path] = test.param;
+  return std::to_string(shape.in) + "to" + std::to_string(shape.out) +
+         std::string(NameOf(type)) +
+         (path == LinearPath::kPortable ? "Portable" : "Fastest");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LinearTest,
     testing::Combine(testing::ValuesIn(kShapes),
                      testing::Values(ElementType::kF32, ElementType::kBf16),
                      testing::Values(LinearPath::kFastest,
                                      LinearPath::kPortable)),
-    [](const auto& test) {
-      const Shape& shape = std::get<0>(test.param);
-      const LinearPath path = std::get<2>(test.param);
-      return std::to_string(shape.in) + "to" + std::to_string(shape.out) +
-             (std::get<1>(test.param) == ElementType::kF32 ? "F32" : "Bf16") +
-             (path == LinearPath::kPortable ? "Portable" : "Fastest");
-    });
+    NameOfParam);
+INSTANTIATE_TEST_SUITE_P(
+    Integers, LinearTest,
+    testing::Combine(testing::ValuesIn(kShapes),
+                     testing::Values(ElementType::kInt8, ElementType::kInt4),
+                     testing::Values(LinearPath::kFastest)),
+    NameOfParam);
 
 TEST(LinearBytesTest, Bf16TakesHalf) {
   const Shape shape{128, 256};  // Whole packed blocks, nothing to fill up.

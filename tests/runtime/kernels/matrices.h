@@ -4,6 +4,7 @@
 #define TESTS_RUNTIME_KERNELS_MATRICES_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -31,6 +32,25 @@ inline std::vector<float> Rounded(std::span<const float> values,
   return rounded;
 }
 
+// Numbers from -1 to 1 moved to ones that a type keeps exactly, in rows of
+// `cols`. For integers those are q / 128 with 127 in each row, and q / 16 with
+// -8 in each group of 32 of a row: then the scale is known, a power of two.
+inline std::vector<float> OnGrid(std::span<const float> values, int32_t cols,
+                                 ElementType type) {
+  std::vector<float> grid = Rounded(values, type);
+  if (!IsInteger(type)) return grid;
+  for (size_t i = 0; i < grid.size(); ++i) {
+    const size_t column = i % cols;
+    if (type == ElementType::kInt8) {
+      grid[i] = column == 0 ? 127 / 128.0f : std::round(grid[i] * 127) / 128;
+    } else {
+      grid[i] = column % 32 == 0 ? -8 / 16.0f
+                                 : std::round(grid[i] * 7.5f - 0.5f) / 16;
+    }
+  }
+  return grid;
+}
+
 // [values.size() / cuts.back(), cuts.back()] from row-major values.
 inline ColumnBlocks Blocks(std::span<const float> values,
                            std::vector<int32_t> cuts) {
@@ -53,37 +73,43 @@ inline ColumnBlocks EvenBlocks(std::span<const float> values, int32_t cols,
   return Blocks(values, ColumnBlocks::EvenCuts(cols, num_blocks));
 }
 
-// Writes `values`, rounded, over the rows from `first` on.
+// Writes whole rows, rounded, from row `first` on.
 inline void SetRows(Activations& matrix, int32_t first,
                     std::span<const float> values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (matrix.type() == ElementType::kF32) {
-      matrix.RowAs<float>(first)[i] = values[i];
-    } else {
-      matrix.RowAs<uint16_t>(first)[i] = ToBf16(values[i]);
-    }
+  const size_t cols = matrix.cols();
+  for (size_t row = 0; row * cols < values.size(); ++row) {
+    const int32_t place = first + static_cast<int32_t>(row);
+    std::copy_n(values.data() + row * cols, cols, matrix.BeginRow(place, 0));
+    matrix.EndRow(place, 0);
   }
 }
 
 // The first `rows` rows as floats, row-major.
-inline std::vector<float> Values(Activations& matrix, int32_t rows) {
-  std::vector<float> values(size_t(rows) * matrix.cols());
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = matrix.type() == ElementType::kF32
-                    ? matrix.RowAs<float>(0)[i]
-                    : FromBf16(matrix.RowAs<uint16_t>(0)[i]);
+inline std::vector<float> Values(const Activations& matrix, int32_t rows) {
+  std::vector<float> values;
+  for (int32_t r = 0; r < rows; ++r) {
+    const std::byte* const row = matrix.row(r);
+    for (int32_t i = 0; i < matrix.cols(); ++i) {
+      switch (matrix.type()) {
+        case ElementType::kF32:
+          values.push_back(reinterpret_cast<const float*>(row)[i]);
+          break;
+        case ElementType::kBf16:
+          values.push_back(FromBf16(reinterpret_cast<const uint16_t*>(row)[i]));
+          break;
+        default:
+          values.push_back(matrix.scales()[r] *
+                           reinterpret_cast<const int8_t*>(row)[i]);
+      }
+    }
   }
   return values;
 }
 
-// ToBf16 of f32's values are bf16's bits, all rows of both.
-inline bool IsRounded(Activations& bf16, Activations& f32) {
-  const size_t size = size_t(f32.max_rows()) * f32.cols();
-  const float* values = f32.RowAs<float>(0);
-  return std::equal(
-      values, values + size, bf16.RowAs<uint16_t>(0),
-      bf16.RowAs<uint16_t>(0) + size,
-      [](float value, uint16_t bits) { return ToBf16(value) == bits; });
+// bf16's values are f32's, rounded by ToBf16; all rows of both.
+inline bool IsRounded(const Activations& bf16, const Activations& f32) {
+  return SameBits(Values(bf16, f32.max_rows()),
+                  Rounded(Values(f32, f32.max_rows()), ElementType::kBf16));
 }
 
 }  // namespace folio

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -131,19 +132,22 @@ class Pages {
             .page_size = 3,
             .key_offset = 40,
             .value_offset = 40 + shape.num_kv_heads * Stride(),
-            .head_stride = Stride()},
-        page_bytes_(static_cast<size_t>(kv_.value_offset +
-                                        shape.num_kv_heads * Stride() + 24)),
-        memory_(page_bytes_ * rows, kUntouched) {
+            .head_stride = Stride()} {
+    kv_.key_scale_offset = kv_.value_offset + shape.num_kv_heads * Stride();
+    kv_.value_scale_offset =
+        kv_.key_scale_offset + shape.num_kv_heads * kv_.scale_head_stride() + 4;
+    page_bytes_ =
+        static_cast<size_t>(kv_.value_scale_offset +
+                            shape.num_kv_heads * kv_.scale_head_stride() + 24);
+    memory_.assign(page_bytes_ * rows, kUntouched);
     // Row r has the page r from the end and slot r % 3.
     for (int32_t r = 0; r < rows; ++r) {
-      places_.push_back(memory_.data() + (rows - 1 - r) * page_bytes_ +
-                        (r % 3) * row_bytes_);
+      slots_.push_back({memory_.data() + (rows - 1 - r) * page_bytes_, r % 3});
     }
   }
 
   const PagedKv& kv() const { return kv_; }
-  std::span<std::byte* const> places() const { return places_; }
+  std::span<const KvSlot> slots() const { return slots_; }
   const std::vector<std::byte>& memory() const { return memory_; }
 
   // What was stored for a row, as floats.
@@ -153,20 +157,32 @@ class Pages {
     for (size_t i = 0; i < row_bytes_; i += BytesOf(kv_.type)) {
       if (kv_.type == ElementType::kF32) {
         std::memcpy(&values.emplace_back(), place + i, sizeof(float));
-      } else {
+      } else if (kv_.type == ElementType::kBf16) {
         uint16_t bits;
         std::memcpy(&bits, place + i, sizeof(bits));
         values.push_back(FromBf16(bits));
+      } else {
+        values.push_back(static_cast<int8_t>(place[i]));  // Without the scale.
       }
     }
     return values;
   }
 
-  // Also makes the place one that nobody has touched.
+  // The same, and makes the place one that nobody has touched.
   std::vector<float> Take(int32_t row, int32_t head, bool is_key) {
     std::vector<float> values = Read(row, head, is_key);
     std::fill_n(Place(row, head, is_key), row_bytes_, kUntouched);
     return values;
+  }
+  float TakeScale(int32_t row, int32_t head, bool is_key) {
+    std::byte* const place =
+        slots_[row].page +
+        (is_key ? kv_.key_scale_offset : kv_.value_scale_offset) +
+        head * kv_.scale_head_stride() + slots_[row].slot * sizeof(float);
+    float scale;
+    std::memcpy(&scale, place, sizeof(scale));
+    std::fill_n(place, sizeof(scale), kUntouched);
+    return scale;
   }
 
   bool IsUntouched() const {
@@ -176,16 +192,16 @@ class Pages {
 
  private:
   std::byte* Place(int32_t row, int32_t head, bool is_key) const {
-    return places_[row] + (is_key ? kv_.key_offset : kv_.value_offset) +
-           head * kv_.head_stride;
+    return slots_[row].page + (is_key ? kv_.key_offset : kv_.value_offset) +
+           head * kv_.head_stride + slots_[row].slot * row_bytes_;
   }
   int64_t Stride() const { return static_cast<int64_t>(3 * row_bytes_ + 8); }
 
   size_t row_bytes_;
   PagedKv kv_;
-  size_t page_bytes_;
+  size_t page_bytes_ = 0;
   std::vector<std::byte> memory_;
-  std::vector<std::byte*> places_;
+  std::vector<KvSlot> slots_;
 };
 
 // Splits all rows, cut as given; returns q.
@@ -194,7 +210,7 @@ std::vector<float> Split(const SplitProblem& p, std::vector<int32_t> cuts,
   const ColumnBlocks qkv = Blocks(p.all(), std::move(cuts));
   std::vector<float> q(size_t(p.rows()) * p.shape().num_heads *
                        p.shape().head_dim);
-  SplitQkv(qkv, p.rows(), p.shape(), p.Transforms(), pages.kv(), pages.places(),
+  SplitQkv(qkv, p.rows(), p.shape(), p.Transforms(), pages.kv(), pages.slots(),
            q, executor);
   return q;
 }
@@ -265,6 +281,42 @@ TEST_P(SplitQkvTest, Bf16IsTheRoundedF32) {
   });
 }
 
+// The definition: scale = max |x| / 127, and the nearest integer; where x /
+// scale is nearly between two of them, the kernel's rounding (of 127 / max, and
+// of the product) may choose the other.
+void ExpectQuantised(std::span<const float> q, float scale,
+                     std::span<const float> x) {
+  ASSERT_EQ(q.size(), x.size());
+  float greatest = 0;
+  for (const float v : x) greatest = std::max(greatest, std::abs(v));
+  EXPECT_NEAR(scale, greatest / 127.0, greatest * 0x1p-24 / 127);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(q[i], std::nearbyint(q[i]));
+    EXPECT_NEAR(q[i], x[i] * 127.0 / greatest, 0.5 + 127 * 0x1p-22);
+  }
+}
+
+TEST_P(SplitQkvTest, Int8IsTheRoundedF32) {
+  const SplitProblem p(GetParam(), 5, /*seed=*/5);
+  SerialExecutor executor;
+  ForEachTarget([&] {
+    Pages f32(shape(), ElementType::kF32, p.rows());
+    Pages int8(shape(), ElementType::kInt8, p.rows());
+    const std::vector<int32_t> cuts = ColumnBlocks::EvenCuts(p.cols(), 2);
+    EXPECT_TRUE(SameBits(Split(p, cuts, f32, executor),
+                         Split(p, cuts, int8, executor)));
+    for (int32_t r = 0; r < p.rows(); ++r) {
+      for (int32_t h = 0; h < shape().num_kv_heads; ++h) {
+        for (bool is_key : {false, true}) {
+          ExpectQuantised(int8.Take(r, h, is_key), int8.TakeScale(r, h, is_key),
+                          f32.Take(r, h, is_key));
+        }
+      }
+    }
+    EXPECT_TRUE(int8.IsUntouched());
+  });
+}
+
 TEST_P(SplitQkvTest, DoesNotDependOnCutsOrThreads) {
   const SplitProblem p(GetParam(), 29, /*seed=*/3);
   SerialExecutor serial;
@@ -291,7 +343,7 @@ TEST_P(SplitQkvTest, RowsDoNotDependOnTheBatch) {
   for (int32_t rows : {0, 1, 2, 9, 19}) {
     Pages pages(shape(), ElementType::kBf16, p.rows());
     std::vector<float> some(q.size(), 7.0f);
-    SplitQkv(qkv, rows, shape(), p.Transforms(), pages.kv(), pages.places(),
+    SplitQkv(qkv, rows, shape(), p.Transforms(), pages.kv(), pages.slots(),
              some, executor);
     const size_t size = size_t(rows) * shape().num_heads * shape().head_dim;
     EXPECT_TRUE(
@@ -330,6 +382,45 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SplitQkvTest, testing::ValuesIn(Cases()),
                          [](const auto& test) { return NameOf(test.param); });
+
+// One head of one row, [q, k, v] with k and v the same.
+float ScaleOf(std::vector<float> head, std::vector<float>& stored) {
+  const AttentionShape shape{.num_heads = 1,
+                             .num_kv_heads = 1,
+                             .head_dim = static_cast<int32_t>(head.size())};
+  std::vector<float> qkv(head.size(), 0.0f);
+  for (int i = 0; i < 2; ++i) qkv.insert(qkv.end(), head.begin(), head.end());
+  const int32_t cols = static_cast<int32_t>(qkv.size());
+  Pages pages(shape, ElementType::kInt8, 1);
+  std::vector<float> q(head.size());
+  SerialExecutor executor;
+  SplitQkv(Blocks(qkv, {0, cols}), 1, shape, {}, pages.kv(), pages.slots(), q,
+           executor);
+  stored = pages.Take(0, 0, /*is_key=*/true);
+  EXPECT_EQ(pages.Take(0, 0, /*is_key=*/false), stored);
+  const float scale = pages.TakeScale(0, 0, /*is_key=*/true);
+  const float value_scale = pages.TakeScale(0, 0, /*is_key=*/false);
+  EXPECT_TRUE(SameBits({&scale, 1}, {&value_scale, 1}));
+  return scale;
+}
+
+TEST(SplitQkvInt8Test, HandComputedAndNoNumbers) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ForEachTarget([&] {
+    std::vector<float> stored;
+    EXPECT_EQ(ScaleOf({127, -1, 2.5f, -3.5f, 0.4f}, stored), 1);
+    EXPECT_EQ(stored,
+              (std::vector<float>{127, -1, 2, -4, 0}));  // Ties to even.
+    EXPECT_EQ(ScaleOf({-254, 2}, stored), 2);
+    EXPECT_EQ(stored, (std::vector<float>{-127, 1}));
+    EXPECT_EQ(ScaleOf({0, -0.0f, 0}, stored), 0);
+    EXPECT_EQ(stored, (std::vector<float>{0, 0, 0}));
+    for (const float bad : {inf, -inf, nan, -nan}) {
+      EXPECT_TRUE(std::isnan(ScaleOf({1, bad, 3}, stored)));
+    }
+  });
+}
 
 }  // namespace
 }  // namespace folio

@@ -216,10 +216,10 @@ TEST_F(TinyFolderTest, RefusesTensorsThatAreNotTheModels) {
 // first.
 TEST_F(TinyFolderTest, AllocatesNothingThatTheFileDoesNotHold) {
   config_["vocab_size"] = 1 << 22;
-  config_["hidden_size"] = 1 << 16;
-  config_["num_heads"] = 64;
+  config_["hidden_size"] = 1 << 15;
+  config_["num_heads"] = 32;
   config_["num_layers"] = 1024;
-  folder_.ExpectRefusal({"token_emb.weight", "[4194304, 65536]"});
+  folder_.ExpectRefusal({"token_emb.weight", "[4194304, 32768]"});
 }
 
 // What config.json of a random model of each family says.
@@ -463,7 +463,7 @@ TEST(RandomModelTest, RefusesBadSpecs) {
       {"random:arch=llama,window=0", "sliding window is 0"},
       {"random:tied=2", "tied is \"2\"; expected 0 or 1"},
       {"random:layers=2,llama-135m", "\"llama-135m\" is not one of"},
-      {"random:vocab=4000000,hidden=65536,heads=64", "parameters; at most"},
+      {"random:vocab=4000000,hidden=32768,heads=32", "parameters; at most"},
   };
   for (const auto& [spec, message] : kCases) {
     const auto model = OpenModel(spec, kLimits, &executor);

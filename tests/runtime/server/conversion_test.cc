@@ -160,7 +160,8 @@ TEST(ReportToProto, CarriesTheMemory) {
                                 .bytes_per_element = 4},
                    .page_size = 16,
                    .page_bytes = 192,
-                   .page_padding_bytes = 64,
+                   .page_scale_bytes = 24,
+                   .page_padding_bytes = 40,
                    .pool_bytes = 2000,
                    .remainder_bytes = 80,
                    .context_length = 100,
@@ -177,7 +178,8 @@ TEST(ReportToProto, CarriesTheMemory) {
   const v1::MemoryReport memory = ToProto(report, RequestRegistry()).memory();
   EXPECT_EQ(memory.page_size(), 16);
   EXPECT_EQ(memory.page_bytes(), 192);
-  EXPECT_EQ(memory.page_padding_bytes(), 64);
+  EXPECT_EQ(memory.page_scale_bytes(), 24);
+  EXPECT_EQ(memory.page_padding_bytes(), 40);
   EXPECT_EQ(memory.bytes_per_token(), 8);
   EXPECT_EQ(memory.pool_bytes(), 2000);
   EXPECT_EQ(memory.remainder_bytes(), 80);

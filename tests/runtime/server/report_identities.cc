@@ -13,6 +13,7 @@ void ExpectIdentities(const v1::BatchReport& report) {
   EXPECT_EQ(memory.pool_bytes(), memory.pages_total() * memory.page_bytes() +
                                      memory.remainder_bytes());
   EXPECT_EQ(memory.page_bytes(), memory.bytes_per_token() * memory.page_size() +
+                                     memory.page_scale_bytes() +
                                      memory.page_padding_bytes());
   EXPECT_EQ(memory.reserved_bytes(),
             memory.pages_in_use() * memory.page_bytes());

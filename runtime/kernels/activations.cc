@@ -1,0 +1,114 @@
+#include "runtime/kernels/activations.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/kernels/activations.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "runtime/kernels/quantise-inl.h"
+
+// Compiled once for each target; what does not depend on it, once.
+#ifndef RUNTIME_KERNELS_ACTIVATIONS_CC_ONCE
+#define RUNTIME_KERNELS_ACTIVATIONS_CC_ONCE
+namespace folio {
+namespace {
+struct ScaleAndSum {
+  float scale;
+  int32_t sum;
+};
+}  // namespace
+}  // namespace folio
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace folio {
+namespace HWY_NAMESPACE {
+namespace {
+
+void RoundRow(const float* row, size_t size, uint16_t* out) {
+  ForEachPiece(size, [&](size_t i, size_t n) {
+    StorePart(LoadPart(row + i, n), out + i, n);
+  });
+}
+
+// Returns the scale and the sum of all. REQUIRES: whole groups.
+ScaleAndSum QuantiseRow(const float* row, size_t size, int8_t* out) {
+  const RowQuantiser quantiser(row, size);
+  const RowQuantiser::Int32 ints;
+  auto sum = hn::Zero(ints);
+  for (size_t i = 0; i < size; i += kLanes) {
+    sum = hn::Add(sum, quantiser.Write(row + i, out + i));
+  }
+  return {quantiser.scale(), hn::GetLane(hn::SumOfLanes(ints, sum))};
+}
+
+void SumGroups(const int8_t* row, size_t size, int32_t* sums) {
+  const hn::RebindToSigned<FloatTag> ints;
+  const hn::Rebind<int8_t, FloatTag> bytes;
+  for (size_t group = 0; group < size; group += Activations::kGroup) {
+    auto sum = hn::Zero(ints);
+    for (size_t i = group; i < group + Activations::kGroup; i += kLanes) {
+      sum = hn::Add(sum, hn::PromoteTo(ints, hn::LoadU(bytes, row + i)));
+    }
+    *sums++ = hn::GetLane(hn::SumOfLanes(ints, sum));
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace folio
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace folio {
+namespace {
+
+HWY_EXPORT(RoundRow);
+HWY_EXPORT(QuantiseRow);
+HWY_EXPORT(SumGroups);
+
+size_t PaddedCols(int32_t cols) {
+  constexpr size_t kGroup = Activations::kGroup;
+  return (cols + kGroup - 1) / kGroup * kGroup;
+}
+
+}  // namespace
+
+Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
+                         int num_workers)
+    : type_(ActivationTypeFor(weights)),
+      max_rows_(max_rows),
+      cols_(cols),
+      row_bytes_(type_ == ElementType::kInt8 ? PaddedCols(cols)
+                                             : size_t(cols) * BytesOf(type_)),
+      data_(max_rows * row_bytes_) {
+  if (type_ == ElementType::kF32) return;
+  for (int worker = 0; worker < num_workers; ++worker) {
+    scratch_.emplace_back(PaddedCols(cols));
+  }
+  if (type_ != ElementType::kInt8) return;
+  scales_ = AlignedArray<float>(max_rows);
+  row_sums_ = AlignedArray<int32_t>(max_rows);
+  if (weights != ElementType::kInt4) return;
+  group_sums_ = AlignedArray<int32_t>(size_t(max_rows) * num_groups());
+}
+
+void Activations::EndRow(int32_t row, int worker) {
+  std::byte* const out = MutableRow(row);
+  if (type_ == ElementType::kBf16) {
+    HWY_DYNAMIC_DISPATCH(RoundRow)
+    (scratch_[worker].data(), cols_, reinterpret_cast<uint16_t*>(out));
+  } else if (type_ == ElementType::kInt8) {
+    int8_t* const codes = reinterpret_cast<int8_t*>(out);
+    const auto [scale, sum] = HWY_DYNAMIC_DISPATCH(QuantiseRow)(
+        scratch_[worker].data(), row_bytes_, codes);
+    scales_.data()[row] = scale;
+    row_sums_.data()[row] = sum;
+    if (!has_group_sums()) return;
+    HWY_DYNAMIC_DISPATCH(SumGroups)
+    (codes, row_bytes_, group_sums_.data() + size_t(row) * num_groups());
+  }
+}
+
+}  // namespace folio
+#endif  // HWY_ONCE

@@ -1,0 +1,186 @@
+// The small matrix products inside attention, on each of Highway's targets.
+// Include after foreach_target.h.
+
+#if defined(RUNTIME_KERNELS_ATTENTION_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RUNTIME_KERNELS_ATTENTION_DOTS_INL_H_
+#undef RUNTIME_KERNELS_ATTENTION_DOTS_INL_H_
+#else
+#define RUNTIME_KERNELS_ATTENTION_DOTS_INL_H_
+#endif
+
+#include <cstring>
+
+#include "runtime/kernels/bf16.h"
+#include "runtime/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace folio {
+namespace HWY_NAMESPACE {
+
+using Words = hn::RebindToUnsigned<FloatTag>;
+using WordV = hn::Vec<Words>;
+
+// Vectors that one inner loop holds of each line.
+constexpr int32_t kVectorsAtOnce = kLanes == 16 ? 4 : 2;
+
+// How two matrices are multiplied is a policy. The left one has lines of
+// Elements; the right one rows of dwords, each of which meets one Element (and
+// is a float: FloatDots), or two that are neighbours (and is two of the same).
+//
+//   Load(b)              kLanes dwords of a row of the right matrix
+//   Broadcast(a, k)      what meets row k of it, from a line, in all lanes
+//   Add(a, b, sum)       sum + a * b in each lane
+//   StoreElement(x, to)  kLanes elements of a line, rounded; returns what they
+//                        have become
+//
+// kLines is how many lines one inner loop holds in registers.
+struct FloatDots {
+  using Element = float;
+  static constexpr int32_t kLines = kLanes == 16 ? 6 : 4;
+  static constexpr int32_t kElementsPerDword = 1;
+
+  static HWY_INLINE V Load(const uint32_t* b) {
+    return hn::BitCast(FloatTag(), hn::Load(Words(), b));
+  }
+  static HWY_INLINE V Broadcast(const float* a, size_t k) {
+    return hn::Set(FloatTag(), a[k]);
+  }
+  static HWY_INLINE V Add(V a, V b, V sum) { return hn::MulAdd(a, b, sum); }
+  static HWY_INLINE V StoreElements(V x, float* to) {
+    hn::Store(x, FloatTag(), to);
+    return x;
+  }
+};
+
+// Elements are the bits of bf16. Their products are exact in f32; the second
+// of a pair is added after the first, by fused multiply-adds where there are.
+struct EmulatedPairs {
+  using Element = uint16_t;
+  static constexpr int32_t kLines = 4;
+  static constexpr int32_t kElementsPerDword = 2;
+
+  // (Constructors that the compiler made would not be for the target.)
+  struct Pair {
+    HWY_INLINE Pair() {}
+    HWY_INLINE Pair(V a, V b) : first(a), second(b) {}
+    V first;
+    V second;
+  };
+
+  static HWY_INLINE Pair Load(const uint32_t* b) {
+    const Words words;
+    const WordV pair = hn::Load(words, b);
+    return {
+        hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pair)),
+        hn::BitCast(FloatTag(), hn::And(pair, hn::Set(words, 0xFFFF0000u)))};
+  }
+  static HWY_INLINE Pair Broadcast(const uint16_t* a, size_t k) {
+    return {hn::Set(FloatTag(), FromBf16(a[2 * k])),
+            hn::Set(FloatTag(), FromBf16(a[2 * k + 1]))};
+  }
+  static HWY_INLINE V Add(const Pair& a, const Pair& b, V sum) {
+    return hn::MulAdd(a.second, b.second, hn::MulAdd(a.first, b.first, sum));
+  }
+  static HWY_INLINE V StoreElements(V x, uint16_t* to) {
+    HWY_NAMESPACE::StoreElements(x, to);
+    return LoadElements(to);
+  }
+};
+
+#if HWY_TARGET == HWY_AVX3_DL
+// As EmulatedPairs by the instructions of AVX512_BF16, which Highway's targets
+// do not have and the CPU must. They take numbers below the normal ones as 0.
+struct DotPairs {
+  using Element = uint16_t;
+  static constexpr int32_t kLines = 6;
+  static constexpr int32_t kElementsPerDword = 2;
+
+  static HWY_INLINE WordV Load(const uint32_t* b) {
+    return hn::Load(Words(), b);
+  }
+  static HWY_INLINE WordV Broadcast(const uint16_t* a, size_t k) {
+    uint32_t pair;
+    std::memcpy(&pair, a + 2 * k, sizeof(pair));
+    return hn::Set(Words(), pair);
+  }
+  static HWY_INLINE V Add(WordV a, WordV b, V sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+    return sum;
+  }
+  static HWY_INLINE V StoreElements(V x, uint16_t* to) {
+    const hn::Rebind<uint16_t, FloatTag> halves;
+    hn::Vec<decltype(halves)> rounded;
+    asm("vcvtneps2bf16 %1, %0" : "=v"(rounded.raw) : "v"(x.raw));
+    hn::StoreU(rounded, halves, to);
+    return hn::BitCast(FloatTag(),
+                       hn::ShiftLeft<16>(hn::PromoteTo(Words(), rounded)));
+  }
+};
+#endif  // HWY_TARGET == HWY_AVX3_DL
+
+// c[kLines][kVectors * kLanes] += a x b[begin .. end), rows of b in order: the
+// same operations for each element of c whatever the number of lines and
+// vectors. Strides in elements, dwords and floats. Calls between() once for
+// each row of b.
+template <class P, int32_t kLines, int32_t kVectors, typename Between>
+HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
+                            const uint32_t* b, size_t b_stride, size_t begin,
+                            size_t end, float* c, size_t c_stride,
+                            const Between& between) {
+  const FloatTag d;
+  V sum[kLines][kVectors];
+#pragma GCC unroll 8
+  for (int32_t l = 0; l < kLines; ++l) {
+#pragma GCC unroll 4
+    for (int32_t v = 0; v < kVectors; ++v) {
+      sum[l][v] = hn::Load(d, c + l * c_stride + v * kLanes);
+    }
+  }
+  for (size_t k = begin; k < end; ++k) {
+    between();
+    const uint32_t* const row = b + k * b_stride;
+    decltype(P::Load(row)) right[kVectors];
+#pragma GCC unroll 4
+    for (int32_t v = 0; v < kVectors; ++v) right[v] = P::Load(row + v * kLanes);
+#pragma GCC unroll 8
+    for (int32_t l = 0; l < kLines; ++l) {
+      const auto left = P::Broadcast(a + l * a_stride, k);
+#pragma GCC unroll 4
+      for (int32_t v = 0; v < kVectors; ++v) {
+        sum[l][v] = P::Add(left, right[v], sum[l][v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int32_t l = 0; l < kLines; ++l) {
+#pragma GCC unroll 4
+    for (int32_t v = 0; v < kVectors; ++v) {
+      hn::Store(sum[l][v], d, c + l * c_stride + v * kLanes);
+    }
+  }
+}
+
+// AddProducts for `width` columns. REQUIRES: whole vectors.
+template <class P, int32_t kLines, typename Between>
+HWY_INLINE void AddAllProducts(const typename P::Element* a, size_t a_stride,
+                               const uint32_t* b, size_t b_stride, size_t begin,
+                               size_t end, size_t width, float* c,
+                               const Between& between) {
+  constexpr size_t kStep = kVectorsAtOnce * kLanes;
+  size_t column = 0;
+  for (; column + kStep <= width; column += kStep) {
+    AddProducts<P, kLines, kVectorsAtOnce>(a, a_stride, b + column, b_stride,
+                                           begin, end, c + column, width,
+                                           between);
+  }
+  for (; column < width; column += kLanes) {
+    AddProducts<P, kLines, 1>(a, a_stride, b + column, b_stride, begin, end,
+                              c + column, width, between);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace folio
+HWY_AFTER_NAMESPACE();
+
+#endif  // RUNTIME_KERNELS_ATTENTION_DOTS_INL_H_

@@ -1,0 +1,132 @@
+#include "runtime/kernels/integer_product.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/kernels/integer_panel.h"
+
+namespace folio {
+namespace {
+
+constexpr int32_t kGroup = Int4Group::kSize;
+static_assert(kGroup == Activations::kGroup);
+
+size_t NumPanels(int32_t out) {
+  return (size_t(out) + kPanelColumns - 1) / kPanelColumns;
+}
+
+size_t GroupBytes(ElementType type, Int4Grid grid) {
+  if (type == ElementType::kInt8) return kInt8GroupBytes;
+  return kInt4CodeBytes + (grid == Int4Grid::kAffine ? 2 : 1) * kF16LineBytes;
+}
+
+}  // namespace
+
+bool IntegerProduct::IsFast() { return HasInt8DotProducts(); }
+
+IntegerProduct::IntegerProduct(ElementType type, Int4Grid grid, int32_t in,
+                               int32_t out)
+    : type_(type),
+      grid_(grid),
+      in_(in),
+      out_(out),
+      num_groups_((in + kGroup - 1) / kGroup),
+      packed_(NumPanels(out) * num_groups_ * GroupBytes(type, grid)),
+      scales_(type == ElementType::kInt8 ? NumPanels(out) * kPanelColumns : 0),
+      bias_(NumPanels(out) * kPanelColumns) {
+  CHECK(IsInteger(type));
+  CHECK_LE(in, kMaxIn);
+}
+
+size_t IntegerProduct::group_bytes() const { return GroupBytes(type_, grid_); }
+
+void IntegerProduct::PackRows(int32_t first, std::span<const float> rows) {
+  const int32_t count = static_cast<int32_t>(rows.size() / in_);
+  for (int32_t r = 0; r < count; ++r) {
+    const std::span<const float> row = rows.subspan(size_t(r) * in_, in_);
+    if (type_ == ElementType::kInt8) {
+      PackInt8(first + r, row);
+    } else {
+      PackInt4(first + r, row);
+    }
+  }
+}
+
+void IntegerProduct::PackInt8(int32_t column, std::span<const float> row) {
+  float greatest = 0;
+  for (const float w : row) greatest = std::max(greatest, std::abs(w));
+  const float inverse = greatest > 0 ? 127.0f / greatest : 0.0f;
+  scales_.data()[column] = greatest / 127.0f;
+  uint8_t* const panel = packed_.data() + size_t(column / kPanelColumns) *
+                                              num_groups_ * kInt8GroupBytes;
+  uint8_t* place = panel + size_t(column % kPanelColumns) * 4;
+  for (int32_t k = 0; k < in_; ++k) {
+    const float q = std::clamp(row[k] * inverse, -127.0f, 127.0f);
+    place[k / 4 * kLineBytes + k % 4] =
+        static_cast<uint8_t>(128 + static_cast<int32_t>(std::nearbyint(q)));
+  }
+}
+
+void IntegerProduct::PackInt4(int32_t column, std::span<const float> row) {
+  uint8_t* group = packed_.data() +
+                   size_t(column / kPanelColumns) * num_groups_ * group_bytes();
+  const int32_t in_panel = column % kPanelColumns;
+  for (int32_t k = 0; k < in_; k += kGroup, group += group_bytes()) {
+    float weights[kGroup] = {};
+    std::copy_n(row.data() + k, std::min(kGroup, in_ - k), weights);
+    const Int4Group quantised = QuantiseInt4(weights, grid_);
+    for (int32_t i = 0; i < kGroup / 2; ++i) {
+      group[i / 4 * kLineBytes + in_panel * 4 + i % 4] = static_cast<uint8_t>(
+          quantised.codes[i] | quantised.codes[i + kGroup / 2] << 4);
+    }
+    uint8_t* const steps = group + kInt4CodeBytes + in_panel * 2;
+    std::memcpy(steps, &quantised.step, 2);
+    if (grid_ == Int4Grid::kAffine) {
+      std::memcpy(steps + kF16LineBytes, &quantised.minimum, 2);
+    }
+  }
+}
+
+void IntegerProduct::SetBias(std::span<const float> bias) {
+  std::copy(bias.begin(), bias.end(), bias_.data());
+}
+
+int64_t IntegerProduct::bytes() const {
+  return static_cast<int64_t>(packed_.size() +
+                              (scales_.size() + bias_.size()) * sizeof(float));
+}
+
+void IntegerProduct::Run(const Activations& x, int32_t first, int32_t rows,
+                         float* y) const {
+  CHECK(x.type() == ElementType::kInt8);
+  CHECK(x.has_group_sums() || type_ == ElementType::kInt8);
+  const size_t panel_bytes = num_groups_ * group_bytes();
+  for (int32_t column = 0; column < out_; column += kPanelColumns) {
+    const IntegerPanel panel{
+        .panel = packed_.data() + column / kPanelColumns * panel_bytes,
+        .group_bytes = group_bytes(),
+        .num_groups = num_groups_,
+        .affine = grid_ == Int4Grid::kAffine,
+        .scales = scales_.data() + column,
+        .bias = bias_.data() + column,
+        .x = reinterpret_cast<const int8_t*>(x.row(first)),
+        .x_stride = x.row_bytes(),
+        .row_scales = x.scales() + first,
+        .row_sums = x.row_sums() + first,
+        .group_sums = x.group_sums(first),
+        .rows = rows,
+        .y = y + column,
+        .y_stride = out_,
+        .cols = std::min(kPanelColumns, out_ - column)};
+    if (type_ == ElementType::kInt8) {
+      MultiplyInt8Panel(panel);
+    } else {
+      MultiplyInt4Panel(panel);
+    }
+  }
+}
+
+}  // namespace folio

@@ -1,0 +1,134 @@
+// The online softmax of attention on each of Highway's targets. Include after
+// foreach_target.h.
+
+#if defined(RUNTIME_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RUNTIME_KERNELS_SOFTMAX_INL_H_
+#undef RUNTIME_KERNELS_SOFTMAX_INL_H_
+#else
+#define RUNTIME_KERNELS_SOFTMAX_INL_H_
+#endif
+
+#include "runtime/kernels/attention_pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace folio {
+namespace HWY_NAMESPACE {
+
+// 2^x for x <= 0: exactly 1 for 0, 0 below -126, NaN for NaN; elsewhere with a
+// relative error of at most 2^-21. The power's whole part goes to the exponent,
+// the rest r, from -1/2 to 1/2, into 1 + r p(r), where p is the polynomial that
+// meets (2^r - 1) / r in the five Chebyshev nodes of that interval.
+HWY_INLINE V Exp2(V x) {
+  const FloatTag d;
+  // Adding it leaves a number's whole part, plus 127, in the lowest bits.
+  const V magic = hn::Set(d, 0x1.8p23f + 127.0f);
+  const V shifted = hn::Add(x, magic);
+  const V rest = hn::Sub(x, hn::Sub(shifted, magic));
+  V power = hn::Set(d, 0x1.5ec866p-10f);
+  for (const float term :
+       {0x1.3cbf60p-7f, 0x1.c6afeep-5f, 0x1.ebfa4cp-3f, 0x1.62e430p-1f, 1.0f}) {
+    power = hn::MulAdd(power, rest, hn::Set(d, term));
+  }
+  const V whole =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(Words(), shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)),
+                            hn::Mul(power, whole));
+}
+
+HWY_INLINE float Exp2(float x) {
+  return hn::GetLane(Exp2(hn::Set(FloatTag(), x)));
+}
+
+HWY_INLINE void Rescale(float factor, size_t size, float* values) {
+  const FloatTag d;
+  for (size_t i = 0; i < size; i += kLanes) {
+    hn::Store(hn::Mul(hn::Load(d, values + i), hn::Set(d, factor)), d,
+              values + i);
+  }
+}
+
+// What Softmax keeps of a line.
+struct LineState {
+  float* sums;     // [padded_dim]
+  float* max;      // [1]
+  float* partial;  // [kLanes]: the total is their sum.
+};
+
+// Turns one line's scores of a block into weights exp2(score * scale - max),
+// times the values' scales if there are any; positions that it does not see get
+// 0. Scores become scaled ones.
+template <class P, bool kHasValueScales>
+HWY_INLINE void Softmax(float* scores, const float* key_scales,
+                        const float* value_scales, Range seen,
+                        size_t padded_dim, const LineState& line,
+                        typename P::Element* weights) {
+  const FloatTag d;
+  const V nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const bool sees_all = seen.begin == 0 && seen.end == kBlock;
+  V greatest = nothing;
+  for (int32_t j = 0; j < kBlock; j += kLanes) {
+    V score = hn::Mul(hn::Load(d, scores + j), hn::Load(d, key_scales + j));
+    if (!sees_all) {
+      const auto before = [&](int32_t position) {
+        return hn::FirstN(d, static_cast<size_t>(std::max(position - j, 0)));
+      };
+      const auto is_seen = hn::AndNot(before(seen.begin), before(seen.end));
+      score = hn::IfThenElse(is_seen, score, nothing);
+    }
+    hn::Store(score, d, scores + j);
+    greatest = hn::Max(greatest, score);
+  }
+  const float old_max = *line.max;
+  const float new_max =
+      std::max(old_max, hn::GetLane(hn::MaxOfLanes(d, greatest)));
+  const V shift = hn::Set(d, new_max);
+  V sum = hn::Zero(d);
+  for (int32_t j = 0; j < kBlock; j += kLanes) {
+    V weight = Exp2(hn::Sub(hn::Load(d, scores + j), shift));
+    typename P::Element* const to = weights + j;
+    if constexpr (kHasValueScales) {
+      sum = hn::Add(sum, weight);
+      P::StoreElements(hn::Mul(weight, hn::Load(d, value_scales + j)), to);
+    } else {
+      // The sum of what they are rounded to: so they add up to 1.
+      sum = hn::Add(sum, P::StoreElements(weight, to));
+    }
+  }
+  if (new_max > old_max) {
+    const float factor = Exp2(old_max - new_max);
+    Rescale(factor, padded_dim, line.sums);
+    Rescale(factor, kLanes, line.partial);
+    *line.max = new_max;
+  }
+  hn::Store(hn::Add(hn::Load(d, line.partial), sum), d, line.partial);
+}
+
+// See MergeAttention.
+HWY_INLINE void MergePart(const AttentionPart& from, int32_t head_dim,
+                          const AttentionPart& into) {
+  if (*from.total == 0) return;
+  if (*into.total == 0) {
+    std::copy_n(from.sums, head_dim, into.sums);
+    *into.max = *from.max;
+    *into.total = *from.total;
+    return;
+  }
+  const float max = std::max(*from.max, *into.max);
+  const float old_factor = Exp2(*into.max - max);
+  const float new_factor = Exp2(*from.max - max);
+  const V factor = hn::Set(FloatTag(), old_factor);
+  ForEachPiece(head_dim, [&](size_t i, size_t n) {
+    const V scaled =
+        hn::Mul(LoadPart(from.sums + i, n), hn::Set(FloatTag(), new_factor));
+    StorePart(hn::MulAdd(LoadPart(into.sums + i, n), factor, scaled),
+              into.sums + i, n);
+  });
+  *into.total = *into.total * old_factor + *from.total * new_factor;
+  *into.max = max;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace folio
+HWY_AFTER_NAMESPACE();
+
+#endif  // RUNTIME_KERNELS_SOFTMAX_INL_H_
