@@ -60,3 +60,9 @@ class Corpus:
                 self.validation.append(chapter)
             else:
                 self.train.append(chapter)
+
+
+if __name__ == "__main__":
+    # What no training has seen, a chapter in a line.
+    for held_out in Corpus().test:
+        print(held_out.text)
