@@ -23,7 +23,8 @@ def first_token_seconds(folio, model, port):
     address = f"127.0.0.1:{port}"
     start = time.monotonic()
     server = subprocess.Popen([folio, "serve", "--model", model, "--listen",
-                               address], stderr=subprocess.DEVNULL)
+                               address], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
     try:
         while True:
             answer = subprocess.run(
