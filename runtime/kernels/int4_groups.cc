@@ -67,9 +67,9 @@ HWY_EXPORT(ErrorOf);
 HWY_EXPORT(Encode);
 
 // Weights beyond f16 meet its greatest number.
-_Float16 ToF16(float value) {
+Float16 ToF16(float value) {
   constexpr float kMost = 65504.0f;
-  return static_cast<_Float16>(std::clamp(value, -kMost, kMost));
+  return static_cast<Float16>(std::clamp(value, -kMost, kMost));
 }
 
 // Where code 0 is.

@@ -9,6 +9,13 @@
 
 namespace folio {
 
+// The compiler's f16, which has another name on aarch64.
+#if defined(__aarch64__)
+using Float16 = __fp16;
+#else
+using Float16 = _Float16;
+#endif
+
 // The grid that a group's weights lie on.
 enum class Int4Grid {
   kSymmetric,  // step * (code - 8), as GGUF's Q4_0 has it
@@ -19,8 +26,8 @@ enum class Int4Grid {
 struct Int4Group {
   static constexpr int32_t kSize = 32;
 
-  _Float16 step = 0;
-  _Float16 minimum = 0;                // 0 on a symmetric grid, and not used.
+  Float16 step = 0;
+  Float16 minimum = 0;                 // 0 on a symmetric grid, and not used.
   std::array<uint8_t, kSize> codes{};  // From 0 to 15.
 
   float Weight(int32_t i, Int4Grid grid) const {

@@ -214,9 +214,9 @@ TEST(Int4GroupsTest, IsAtLeastAsNearAsTheUsualGrid) {
       const auto [least, greatest] = std::ranges::minmax(weights);
       const float largest =
           std::abs(least) > std::abs(greatest) ? least : greatest;
-      Int4Group usual{.step = static_cast<_Float16>(largest / -8)};
-      Int4Group ends{.step = static_cast<_Float16>((greatest - least) / 15),
-                     .minimum = static_cast<_Float16>(least)};
+      Int4Group usual{.step = static_cast<Float16>(largest / -8)};
+      Int4Group ends{.step = static_cast<Float16>((greatest - least) / 15),
+                     .minimum = static_cast<Float16>(least)};
       for (int32_t i = 0; i < 32; ++i) {
         usual.codes[i] = static_cast<uint8_t>(std::clamp(
             std::nearbyint(weights[i] / static_cast<float>(usual.step)) + 8,
