@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
+#include <cstdio>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,18 @@ std::string GgufWriter::Header() const {
 }
 
 absl::Status GgufWriter::Write(const std::string& path, ReadTensor read) const {
+  const std::string partial = path + ".partial";
+  absl::Status status = WriteTo(partial, read);
+  errno = 0;
+  if (status.ok() && std::rename(partial.c_str(), path.c_str()) != 0) {
+    status = WriteError(path);
+  }
+  if (!status.ok()) std::remove(partial.c_str());
+  return status;
+}
+
+absl::Status GgufWriter::WriteTo(const std::string& path,
+                                 ReadTensor read) const {
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) return WriteError(path);

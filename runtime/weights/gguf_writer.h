@@ -33,9 +33,10 @@ class GgufWriter {
   void AddTensor(const std::string& name, DType dtype,
                  const std::vector<int64_t>& shape);
 
-  // Writes the file, reading each tensor once, some whole rows at a time. The
-  // status of the system, naming the path, when that fails; then what there is
-  // of the file is of no use.
+  // Writes the file, reading each tensor once, some whole rows at a time:
+  // beside it, under a name that ends in ".partial", and then in its place. So
+  // the file may be the one that is read, and one that is there stays as it is
+  // when writing fails, with the status of the system, naming the path.
   absl::Status Write(const std::string& path, ReadTensor read) const;
 
  private:
@@ -48,6 +49,7 @@ class GgufWriter {
   };
 
   std::string Header() const;
+  absl::Status WriteTo(const std::string& path, ReadTensor read) const;
 
   uint64_t num_entries_ = 0;
   std::string entries_;  // As they are in the file.

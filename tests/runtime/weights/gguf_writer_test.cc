@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "runtime/weights/gguf.h"
+#include "runtime/weights/mapped_file.h"
 #include "runtime/weights/to_float.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/random_floats.h"
@@ -53,6 +57,42 @@ TEST(GgufWriterTest, WritesWhatTheBuilderBuilds) {
   // The builder does not fill the last tensor's place up.
   expected.resize((expected.size() + 31) / 32 * 32, '\0');
   EXPECT_EQ(Contents(path), expected);
+}
+
+GgufWriter OneTensor(int64_t elements) {
+  GgufWriter writer;
+  writer.AddTensor("a", DType::kF32, {elements});
+  return writer;
+}
+
+void Zeros(const std::string&, int64_t, std::span<float> out) {
+  std::ranges::fill(out, 0.0f);
+}
+
+// A file that is being read is replaced, not cut short under its reader.
+TEST(GgufWriterTest, WritesInPlaceOfTheFileThatIsRead) {
+  TempDir dir;
+  const std::string path = dir.path() + "/m.gguf";
+  ASSERT_TRUE(OneTensor(100000).Write(path, Zeros).ok());
+  const auto mapped = MappedFile::Open(path);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const std::vector<std::byte> before((*mapped)->bytes().begin(),
+                                      (*mapped)->bytes().end());
+  ASSERT_TRUE(OneTensor(8).Write(path, Zeros).ok());
+  EXPECT_LT(Contents(path).size(), 1000u);
+  EXPECT_TRUE(std::ranges::equal((*mapped)->bytes(), before));
+}
+
+TEST(GgufWriterTest, FailingLeavesWhatWasThere) {
+  TempDir dir;
+  const std::string path = dir.path() + "/m.gguf";
+  ASSERT_TRUE(OneTensor(8).Write(path, Zeros).ok());
+  const std::string before = Contents(path);
+  std::filesystem::create_directory(path + ".partial");
+  const absl::Status status = OneTensor(100).Write(path, Zeros);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find(path), std::string::npos) << status;
+  EXPECT_EQ(Contents(path), before);
 }
 
 // Tensors that are written in several pieces, and one row larger than a piece.
