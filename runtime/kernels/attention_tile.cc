@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "runtime/kernels/aligned_array.h"
+#include "runtime/kernels/instruction_set.h"
 #include "runtime/kernels/softmax-inl.h"
 
 // Compiled once for each target; what does not depend on it, once.
@@ -291,8 +292,7 @@ void AttendOnTarget(const AttentionTile& tile, const AttentionTile* next,
     return;
   }
 #if HWY_TARGET == HWY_AVX3_DL
-  static const bool has_bf16 = __builtin_cpu_supports("avx512bf16");
-  if (has_bf16) {
+  if (HasBf16DotProducts()) {
     AttendInPairs<DotPairs>(tile, next, scratch);
     return;
   }

@@ -11,11 +11,12 @@ FOLIO = sys.argv.pop(1)
 PROMPT = "In the beginning God created the heaven and the earth. And"
 
 
-def generate(cap, *flags):
+def generate(cap, *flags, name="ONEDNN_MAX_CPU_ISA"):
     env = dict(os.environ)
     env.pop("ONEDNN_MAX_CPU_ISA", None)
+    env.pop("DNNL_MAX_CPU_ISA", None)
     if cap:
-        env["ONEDNN_MAX_CPU_ISA"] = cap
+        env[name] = cap
     run = subprocess.run(
         [FOLIO, "generate", "--prompt", PROMPT, "--max-tokens", "32",
          "--logprobs", "5", "--json", *flags],
@@ -44,6 +45,18 @@ class InstructionSetTest(unittest.TestCase):
         self.assertEqual(best[:8], avx2[:8])
         for one, other in zip(best_logprobs[:8], avx2_logprobs[:8]):
             self.assertAlmostEqual(one, other, delta=0.05)
+
+    def test_no_dot_products_of_bf16_below_their_cap(self):
+        # Machines with VNNI but without BF16 attend as those with neither.
+        flags = ("--weights-dtype", "f32", "--kv-dtype", "bf16")
+        self.assertEqual(generate("AVX512_CORE", *flags),
+                         generate("AVX512_CORE_VNNI", *flags))
+
+    def test_the_cap_is_read_as_onednn_reads_it(self):
+        flags = ("--weights-dtype", "f32")
+        self.assertEqual(generate("AVX2", *flags), generate("avx2", *flags))
+        self.assertEqual(generate("AVX2", *flags),
+                         generate("AVX2", *flags, name="DNNL_MAX_CPU_ISA"))
 
     def test_batch_and_threads_change_nothing_on_avx2(self):
         for dtype in ("f32", "int8", "int4"):
