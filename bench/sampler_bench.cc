@@ -63,8 +63,11 @@ struct Batch {
       request->prompt = {1};
       request->sampling = params;
       request->sampling.seed = i;
-      owned.push_back(std::make_unique<Sequence>(
-          SequenceId{1}, std::move(request), /*index=*/0, /*token_limit=*/100));
+      live.push_back(std::make_unique<LiveRequest>(std::move(request)));
+      owned.push_back(std::make_unique<Sequence>(SequenceId{1},
+                                                 live.back().get(),
+                                                 /*number=*/1,
+                                                 /*token_limit=*/100));
       sequences.push_back(owned.back().get());
       samples.push_back({.logits_row = i, .sequence = i});
     }
@@ -72,6 +75,7 @@ struct Batch {
     input.samples = samples;
   }
 
+  std::vector<std::unique_ptr<LiveRequest>> live;
   std::vector<std::unique_ptr<Sequence>> owned;
   std::vector<const Sequence*> sequences;
   std::vector<int32_t> logits_rows;

@@ -56,6 +56,7 @@ void Step(benchmark::State& state) {
       /*context_length=*/1 << 17, kPages * layout.page_bytes(), &cache);
   AddRequests(scheduler, running + state.range(1));
   BatchPlan plan;
+  AppliedPlan applied;
   StepResult result;
   TokenEvents events;
   BatchReport report;
@@ -63,14 +64,14 @@ void Step(benchmark::State& state) {
   for (auto _ : state) {
     events.Clear();
     scheduler.Plan(absl::UnixEpoch(), plan);
-    scheduler.Apply(plan, events);
+    scheduler.Apply(plan, absl::UnixEpoch(), applied, events);
     result.sequences.Clear();
-    for (const PlannedSequence& planned : plan.sequences) {
+    for (const AppliedSequence& planned : applied.sequences) {
       SequenceResult& entry = result.sequences.Append();
       entry.id = planned.id;
       entry.sampled.tokens.push_back(1);
     }
-    scheduler.Commit(plan, result, events, report);
+    scheduler.Commit(applied, result, absl::UnixEpoch(), events, report);
   }
   ReportLimit(state, absl::Now() - start);
 }

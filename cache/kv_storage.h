@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -44,6 +45,11 @@ class KvStorage {
   }
   const std::byte* PageData(PageId page) const {
     return data_ + ToIndex(page) * layout_.page_bytes();
+  }
+
+  // Copies all that page `from` holds to page `to`: one memcpy.
+  void CopyPage(PageId from, PageId to) {
+    std::memcpy(PageData(to), PageData(from), layout_.page_bytes());
   }
 
  private:

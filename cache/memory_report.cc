@@ -23,42 +23,65 @@ void MemoryReport::CheckIdentities() const {
   }
   CHECK_EQ(pages - pages_in_use, duplicate_pages_saved);
   CHECK_GE(duplicate_pages_saved, 0);
-  CHECK_EQ(tokens_held, tokens);
+  CHECK_LE(pages_shared, pages_in_use);
+  // Each saved page holds at most a page's tokens, which then count once.
+  CHECK_LE(tokens_held, tokens);
+  CHECK_GE(tokens_held, tokens - duplicate_pages_saved * page_size);
   CHECK_GE(bytes_waste(), 0);
 }
 
-void StartReport(const KvCache& cache, int64_t pool_bytes,
-                 int32_t context_length, MemoryReport& report) {
-  const KvLayout& layout = cache.layout();
+MemoryReporter::MemoryReporter(const KvCache* cache, int64_t pool_bytes,
+                               int32_t context_length)
+    : cache_(cache),
+      pool_bytes_(pool_bytes),
+      context_length_(context_length),
+      counted_in_(cache->num_pages(), 0) {}
+
+void MemoryReporter::Start(MemoryReport& report) {
+  ++num_reports_;
+  const KvLayout& layout = cache_->layout();
   report.kv_shape = layout.shape();
   report.page_size = layout.page_size();
   report.page_bytes = layout.page_bytes();
   report.page_scale_bytes = layout.scale_bytes();
   report.page_padding_bytes = layout.padding_bytes();
-  report.pool_bytes = pool_bytes;
-  report.remainder_bytes = pool_bytes - cache.num_pages() * layout.page_bytes();
-  report.context_length = context_length;
-  report.pages_total = cache.num_pages();
-  report.pages_free = cache.num_free();
-  report.pages_in_use = cache.allocator().num_in_use();
-  report.pages_cached = 0;
-  report.duplicate_pages_saved = cache.NumDuplicatesSaved();
-  report.tokens_held = 0;
+  report.pool_bytes = pool_bytes_;
+  report.remainder_bytes =
+      pool_bytes_ - cache_->num_pages() * layout.page_bytes();
+  report.context_length = context_length_;
+  report.pages_total = cache_->num_pages();
+  report.pages_free = cache_->num_free();
+  report.pages_in_use = cache_->num_in_use();
+  report.pages_cached = cache_->num_cached();
+  report.duplicate_pages_saved = cache_->NumDuplicatesSaved();
+  report.pages_shared = cache_->num_shared();
+  // Each holder of a shared page but one holds the same tokens again: a page
+  // full of them, or what Add puts right.
+  report.tokens_held = -report.duplicate_pages_saved * layout.page_size();
   report.sequences.clear();
 }
 
-void AddToReport(const KvCache& cache, const PageTable& table,
-                 SequenceId sequence, RequestId request, int32_t tokens,
-                 MemoryReport& report) {
-  const int32_t shared_pages = cache.NumShared(table);
-  // A token in a shared page would have to be counted once.
-  CHECK_EQ(shared_pages, 0);
-  report.sequences.push_back({.sequence = sequence,
-                              .request = request,
-                              .pages = table.num_pages(),
-                              .shared_pages = shared_pages,
-                              .tokens = tokens});
-  report.tokens_held += tokens;
+void MemoryReporter::Add(const PageTable& table, SequenceId sequence,
+                         RequestId request, int32_t sample_index,
+                         int32_t num_computed, MemoryReport& report) {
+  SequenceMemory& entry = report.sequences.emplace_back();
+  entry = {
+      .sequence = sequence,
+      .request = request,
+      .sample_index = sample_index,
+      .pages = table.num_pages(),
+      .shared_pages = cache_->NumShared(table),
+      .tokens = static_cast<int32_t>(cache_->TokensHeld(table, num_computed))};
+  report.tokens_held += entry.tokens;
+  const int64_t tail_tokens = num_computed % report.page_size;
+  if (tail_tokens == 0 || entry.shared_pages == 0) return;
+  const PageId tail = table.pages()[num_computed / report.page_size];
+  if (cache_->NumHolders(tail) == 1) return;
+  int64_t& counted_in = counted_in_[ToIndex(tail)];
+  if (counted_in == num_reports_) {
+    report.tokens_held += report.page_size - tail_tokens;
+  }
+  counted_in = num_reports_;
 }
 
 }  // namespace folio

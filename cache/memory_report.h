@@ -16,6 +16,7 @@ namespace folio {
 struct SequenceMemory {
   SequenceId sequence{};
   RequestId request{};
+  int32_t sample_index = 0;
   int32_t pages = 0;
   int32_t shared_pages = 0;  // Of `pages`, those that others hold too.
   int32_t tokens = 0;
@@ -40,8 +41,9 @@ struct MemoryReport {
   int32_t pages_in_use = 0;
   int32_t pages_cached = 0;  // Held by the prefix index alone.
   int64_t duplicate_pages_saved = 0;
+  int32_t pages_shared = 0;  // Of those in use, by two sequences or more.
 
-  // Tokens whose K/V is in pages in use.
+  // Tokens whose K/V is in pages in use; those of a shared page count once.
   int64_t tokens_held = 0;
 
   std::vector<SequenceMemory> sequences;
@@ -49,6 +51,8 @@ struct MemoryReport {
   int64_t bytes_per_token() const { return kv_shape.BytesPerToken(); }
   int64_t bytes_reserved() const { return pages_in_use * page_bytes; }
   int64_t bytes_holding() const { return tokens_held * bytes_per_token(); }
+  // What sharing saves.
+  int64_t bytes_shared() const { return duplicate_pages_saved * page_bytes; }
   int64_t bytes_waste() const { return bytes_reserved() - bytes_holding(); }
   // Of what is reserved; 0 when nothing is.
   double waste_share() const {
@@ -64,21 +68,37 @@ struct MemoryReport {
   }
 
   // Ends the process, naming the numbers, when an identity does not hold. Free
-  // pages, pages in use and references are counted by the allocator each on its
+  // pages, pages in use, cached pages and references are counted each on its
   // own, and sequences' pages are those of their tables. O(sequences).
   void CheckIdentities() const;
 };
 
-// Starts a report: everything that does not depend on the sequences.
-// `report.sequences` is emptied but keeps its memory.
-void StartReport(const KvCache& cache, int64_t pool_bytes,
-                 int32_t context_length, MemoryReport& report);
+// Makes reports of one cache.
+class MemoryReporter {
+ public:
+  // `cache` must outlive the reporter; its pool takes `pool_bytes`.
+  MemoryReporter(const KvCache* cache, int64_t pool_bytes,
+                 int32_t context_length);
 
-// Adds one sequence that holds pages. O(1).
-// REQUIRES: none of them is shared; nothing makes shared pages yet.
-void AddToReport(const KvCache& cache, const PageTable& table,
-                 SequenceId sequence, RequestId request, int32_t tokens,
-                 MemoryReport& report);
+  // Starts a report: everything that does not depend on the sequences.
+  // `report.sequences` is emptied but keeps its memory.
+  void Start(MemoryReport& report);
+
+  // Adds one sequence, the first num_computed of whose tokens are in `table`;
+  // tokens in pages that a sequence before it has, too, are not held again.
+  // Every table of the cache has to be added. Costs as KvCache::NumShared.
+  void Add(const PageTable& table, SequenceId sequence, RequestId request,
+           int32_t sample_index, int32_t num_computed, MemoryReport& report);
+
+ private:
+  const KvCache* const cache_;
+  const int64_t pool_bytes_;
+  const int32_t context_length_;
+  // The number of the last report that saw the page, as one that is partly
+  // filled and shared. [num_pages]
+  std::vector<int64_t> counted_in_;
+  int64_t num_reports_ = 0;
+};
 
 }  // namespace folio
 

@@ -18,6 +18,11 @@ inline constexpr PageId kNoPage{-1};
 
 constexpr int32_t ToIndex(PageId page) { return static_cast<int32_t>(page); }
 
+// A run of tokens that the prefix index knows (PrefixIndex).
+enum class PrefixNode : int32_t {};
+
+inline constexpr PrefixNode kNoPrefixNode{-1};
+
 // One token's place in KvStorage. 0 <= offset < page_size.
 struct Slot {
   PageId page;
@@ -47,6 +52,15 @@ class PageTable {
   friend class KvCache;
   std::vector<PageId> pages_;
   int32_t num_vacated_ = 0;
+  // Full pages at the front that have been made findable, and the node of the
+  // last of them, or the salt's root; the table keeps a pin on it. No node
+  // before the first, nor once the index could not take one.
+  int32_t num_registered_ = 0;
+  PrefixNode last_registered_ = kNoPrefixNode;
+  // How many of its pages others held when KvCache last counted, and when that
+  // was.
+  mutable int32_t num_shared_ = 0;
+  mutable int64_t shared_version_ = -1;
 };
 
 }  // namespace folio

@@ -10,6 +10,16 @@
 
 namespace folio {
 
+// Why the request that is next in the queue was not admitted.
+enum class WaitReason {
+  kNone,       // Nobody waits.
+  kTokens,     // The step's token budget was spent.
+  kSequences,  // As many sequences run as may.
+  kPages,      // Too few pages for its tokens.
+  kWatermark,  // There are, but those that run may need them to grow.
+  kPolicy,     // A running sequence was preempted in this step.
+};
+
 // Taken when the forward pass has written its K/V and before anything that
 // finished in the step gives its pages back: the fullest moment of the step.
 struct BatchReport {
@@ -23,7 +33,20 @@ struct BatchReport {
   int32_t decode_tokens = 0;
   int32_t sequences_running = 0;
   int32_t sequences_waiting = 0;
-  int32_t sequences_preempted = 0;  // In this step.
+  WaitReason wait_reason = WaitReason::kNone;
+
+  // In this step.
+  int32_t sequences_preempted = 0;
+  int32_t prefix_query_tokens = 0;  // Of those admitted,
+  int32_t prefix_hit_tokens = 0;    // and of them, found in the prefix cache.
+  int32_t pages_evicted = 0;
+  int32_t pages_copied = 0;  // Because a fork wrote to a shared one.
+
+  // What the cost model expected the step to take, from the Commit before it
+  // (or its own Apply, when nothing was live) to its own, and what it took.
+  // Zero: not known.
+  absl::Duration predicted_duration;
+  absl::Duration commit_interval;
 
   MemoryReport memory;
 };

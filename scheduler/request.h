@@ -44,6 +44,17 @@ struct Request {
   std::vector<TokenId> stop_tokens;
   // Unless set, the model's end-of-sequence tokens are stop tokens, too.
   bool ignore_eos = false;
+  // How many samples to generate; all share the K/V of the prompt.
+  int32_t n = 1;
+  // Of two that wait, a smaller number goes first (policy "priority").
+  int32_t priority = 0;
+  // Whom it is for: the unit of fairness and of limits. Tenants never share
+  // K/V.
+  std::string tenant;
+  // What else, besides tokens, decides what K/V is and who may share it. Made
+  // by the engine.
+  std::string cache_salt;
+  absl::Time arrival = absl::InfinitePast();  // Set when it is submitted.
   absl::Time deadline = absl::InfiniteFuture();
 };
 

@@ -4,56 +4,61 @@
 #define SCHEDULER_SCHEDULER_H_
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cache/kv_cache.h"
+#include "cache/memory_report.h"
 #include "runtime/base/types.h"
+#include "scheduler/applied_plan.h"
 #include "scheduler/batch_plan.h"
 #include "scheduler/batch_report.h"
+#include "scheduler/cost_model.h"
+#include "scheduler/live_request.h"
+#include "scheduler/planner.h"
 #include "scheduler/request.h"
+#include "scheduler/scheduler_options.h"
+#include "scheduler/scheduling_policy.h"
 #include "scheduler/sequence.h"
 #include "scheduler/step_result.h"
 #include "scheduler/token_event.h"
 
 namespace folio {
 
-struct SchedulerOptions {
-  // Tokens and sequences that one step computes at most.
-  int32_t max_batch_tokens = 512;
-  int32_t max_batch_sequences = 32;
-  // Give back a sequence's pages after each sample, so that every token costs
-  // the whole sequence again: what generating without a cache costs.
-  bool recompute_always = false;
-
-  // max_batch_tokens >= max_batch_sequences >= 1, so that no decoding sequence
-  // ever waits for the token budget and a prefill always gets some of it.
-  absl::Status Validate() const;
-};
-
 // A step is Plan, then Apply, then the forward pass and sampling (which are not
-// the scheduler's business), then Commit. First come, first served:
+// the scheduler's business), then Commit. Plan decides (planner.cc):
 //
-//   - every running sequence that decodes gets its next token;
-//   - what is left of the token budget goes to running sequences with more to
-//     compute, oldest first, in chunks;
-//   - then waiting requests are admitted, oldest first, while tokens, sequences
-//     and pages last. A request is admitted when pages for all its tokens and
-//     one more are free, or as many as a window can span.
-//   - A running sequence that lacks a page takes those of the youngest running
-//     sequence, which goes back to the front of the queue and is recomputed.
+//   - Every running sequence that decodes gets its next token.
+//   - What is left of the token budget, or what may be used beside decodes, is
+//     divided among running sequences with more to compute, in chunks.
+//   - Then waiting sequences are admitted, in the order of the policy, while
+//     tokens, sequences and pages last. One is admitted when pages are
+//     available for all its tokens and one more, for those of all that run, and
+//     for a watermark that leaves those room to grow. Alone, it needs none.
+//   - A running sequence that lacks a page takes those of the sequence that the
+//     policy puts last, which goes back to the queue and is recomputed. After
+//     kMaxPreemptions of that, a sequence is admitted only with pages for all
+//     that it may ever have set aside for it, and is not preempted again.
 //
-// The oldest sequence is never preempted for another and always advances, so
-// every request finishes. Pages are held by running sequences only.
+// So every request finishes: with a protected sequence, it advances in each
+// step; without, the one that the policy puts first does, and each preemption
+// brings a sequence nearer to being protected. Pages are held by running
+// sequences only.
 //
-// Costs: Plan, Apply and Commit O(batch + pages added or freed + deadlines
-// passed), whatever the number of waiting requests, and O(batch) more for each
-// sequence preempted; Add and Abort O(log n).
+// The samples of a request with n > 1 are one sequence until its prompt has
+// been computed, and then n, forked: in that step all of them sample from the
+// same row of logits.
+//
+// Costs: Plan, Apply and Commit O(batch * log(batch) + pages added, freed or
+// found + deadlines passed), whatever the number of waiting requests, and
+// O(batch + pages) more for each sequence preempted; with shared pages, also
+// O(pages of those that run) for the report. Add and Abort as the policy's
+// Push and Remove.
 // Decisions depend on the calls and the times passed in alone. Owned by the
 // engine thread; not thread-safe.
 class Scheduler {
@@ -65,17 +70,19 @@ class Scheduler {
             int64_t pool_bytes, KvCache* cache);
   ~Scheduler();
 
-  // Puts a request at the end of the queue. REQUIRES: its id is new, and its
-  // prompt is not empty and, plus one token, within MaxTokens().
+  // Puts a request into the queue. REQUIRES: its id is new; its prompt is not
+  // empty and, plus one token, within MaxTokens(); 1 <= n <=
+  // max_batch_sequences.
   void Add(std::shared_ptr<const Request> request);
 
   // Ends a request wherever it is and frees its pages, with its last events.
   // Does nothing (and returns false) when it is not live: it may have finished
   // a moment before.
-  bool Abort(RequestId request, FinishReason reason, TokenEvents& events);
+  bool Abort(RequestId request, FinishReason reason, absl::Time now,
+             TokenEvents& events);
 
-  // Aborts all, running ones first.
-  void AbortAll(FinishReason reason, TokenEvents& events);
+  // Aborts all, in the order in which they came.
+  void AbortAll(FinishReason reason, absl::Time now, TokenEvents& events);
 
   // Test hook: the next plan preempts the request if it is running then.
   void RequestPreemption(RequestId request);
@@ -85,69 +92,100 @@ class Scheduler {
   // requested.
   void Plan(absl::Time now, BatchPlan& plan) const;
 
-  // Ends what expired, preempts, admits and allocates as the plan says.
-  // REQUIRES: `plan` is the result of Plan with nothing called since.
-  void Apply(const BatchPlan& plan, TokenEvents& events);
+  // Ends what expired, preempts, admits, forks and allocates as the plan says;
+  // `applied` is what is to be computed.
+  // REQUIRES: `plan` is the result of Plan(now) with nothing called since.
+  void Apply(const BatchPlan& plan, absl::Time now, AppliedPlan& applied,
+             TokenEvents& events);
 
   // Takes in what the applied plan computed: advances, appends samples, ends
   // what is complete, reports. `result` has one entry for each sequence of the
   // plan, in its order. `report` gets the counts and the memory of the step;
   // its times are the caller's.
-  // REQUIRES: Apply(plan) came before, with nothing called since.
-  void Commit(const BatchPlan& plan, const StepResult& result,
-              TokenEvents& events, BatchReport& report);
+  // REQUIRES: Apply came before, with nothing called since.
+  void Commit(const AppliedPlan& applied, const StepResult& result,
+              absl::Time now, TokenEvents& events, BatchReport& report);
 
   // The state between steps, in the form of a report.
-  void Report(BatchReport& report) const;
+  void Report(BatchReport& report);
 
   // The most tokens, prompt and generated, that a sequence can have here: the
   // context length, or less when the whole pool can't hold that.
   int32_t MaxTokens() const;
 
-  // The sequence of a live request, null when it is not live.
+  // Forgets every prefix; returns how many cached pages became free.
+  int32_t FlushPrefixCache() { return cache_->FlushPrefixCache(); }
+
+  // The first live sequence of a request, null when it is not live.
   const Sequence* FindRequest(RequestId request) const;
 
   // REQUIRES: it is live.
   const Sequence& sequence(SequenceId id) const { return *Find(id); }
   int32_t num_running() const { return static_cast<int32_t>(running_.size()); }
-  int32_t num_waiting() const { return static_cast<int32_t>(waiting_.size()); }
-  bool HasWork() const { return !running_.empty() || !waiting_.empty(); }
+  int32_t num_waiting() const { return num_waiting_; }
+  bool HasWork() const { return num_running() + num_waiting() > 0; }
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return *cache_; }
+  const CostModel& cost_model() const { return cost_model_; }
+  // Prompt tokens of all requests that have left the queue: that have been
+  // admitted, or have ended without ever being so.
+  int64_t num_tokens_that_left() const { return num_tokens_that_left_; }
 
   // CHECKs every invariant between steps, in O(live sequences + pages). For
   // tests.
   void CheckInvariants() const;
 
  private:
-  // Sequences are list nodes that are spliced between the two queues, so moving
-  // one allocates nothing and iterators stay valid.
-  using Queue = std::list<Sequence>;
-  class Planner;  // The working state of one Plan.
-
-  Queue::iterator Find(SequenceId id) const;
-  void Preempt(SequenceId id);
-  void Admit(SequenceId id);
-  void CommitSequence(Queue::iterator sequence, const SequenceResult& result,
-                      TokenEvents& events);
-  // Frees the sequence's pages and forgets it; its last event and the request's
-  // terminal one go to `events`.
-  void Finish(Queue::iterator sequence, FinishReason reason,
+  Sequence* Find(SequenceId id) const;
+  // Null: it is not live.
+  Sequence* FindLive(SequenceId id) const;
+  void Preempt(Sequence& sequence);
+  void Admit(Sequence& sequence, int32_t num_cached, absl::Time now);
+  void Fork(const Sequence& first, AppliedPlan& applied);
+  void AddRunning(Sequence& sequence);
+  void RemoveRunning(Sequence& sequence);
+  // Appends what was sampled, up to a stop token or the limit, and says so;
+  // returns whether a stop token was.
+  bool TakeSampled(Sequence& sequence, const SequenceResult& result,
+                   absl::Time now, TokenEvents& events);
+  void CommitSequence(Sequence& sequence, const SequenceResult& result,
+                      absl::Time now, TokenEvents& events);
+  // Frees the sequence's pages and forgets it; its last event, and behind the
+  // last one of its request the terminal one, go to `events`.
+  void Finish(Sequence& sequence, FinishReason reason, absl::Time now,
               TokenEvents& events);
-  void ReportSequences(BatchReport& report) const;
+  void FinishRequest(LiveRequest& live, FinishReason reason, absl::Time now,
+                     TokenEvents& events);
+  void End(LiveRequest& live, FinishReason reason, absl::Time now,
+           TokenEvents& events);
+  void ReportSequences(BatchReport& report);
+  void CountPages(const Sequence& sequence);
+  void FillCounters(BatchReport& report);
 
   const SchedulerOptions options_;
   const int32_t context_length_;
-  const int64_t pool_bytes_;
   KvCache* const cache_;
+  MemoryReporter reporter_;
+  CostModel cost_model_;
+  const std::unique_ptr<SchedulingPolicy> policy_;
+  // Scratch memory that Plan works in, no state.
+  const std::unique_ptr<Planner> planner_;
 
-  Queue running_;  // As they were admitted.
-  Queue waiting_;  // The preempted at the front, then by arrival.
-  absl::flat_hash_map<SequenceId, Queue::iterator> sequences_;
-  absl::flat_hash_map<RequestId, Queue::iterator> requests_;
-  // Live sequences that have a deadline, soonest first.
-  std::set<std::pair<absl::Time, SequenceId>> deadlines_;
+  std::vector<Sequence*> running_;  // As they were admitted.
+  int32_t num_waiting_ = 0;         // In policy_.
+  absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  absl::flat_hash_map<RequestId, std::unique_ptr<LiveRequest>> requests_;
+  // Live requests that have a deadline, soonest first.
+  std::set<std::pair<absl::Time, RequestId>> deadlines_;
   uint64_t next_sequence_id_ = 1;
+  uint64_t next_arrival_ = 1;
+  int64_t num_steps_ = 0;
+  int64_t num_tokens_that_left_ = 0;
+  CacheCounters reported_;  // By the reports so far.
+  // When the current step began: at the last Commit, since whoever drives the
+  // steps takes the next one at once; or, the first after nothing was live, at
+  // Apply, before which this is InfinitePast.
+  absl::Time step_start_ = absl::InfinitePast();
 };
 
 }  // namespace folio

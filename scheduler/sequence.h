@@ -11,11 +11,15 @@
 
 #include "cache/page_table.h"
 #include "runtime/base/types.h"
+#include "scheduler/live_request.h"
 #include "scheduler/request.h"
 
 namespace folio {
 
-// The scheduler's unit. Prefill, decode, recompute after preemption and
+// The scheduler's unit. What it shares with the other samples of its request is
+// in LiveRequest.
+//
+// Prefill, decode, recompute after preemption and
 // resumption after a prefix hit are one rule: a step computes tokens
 // [num_computed, num_computed + count), and when that reaches num_tokens() it
 // samples one more. There is no phase to keep in step with the counters.
@@ -28,14 +32,29 @@ namespace folio {
 //   0 <= num_computed <= num_tokens() <= limit   and
 //   num_computed <= table.num_entries() * page_size
 struct Sequence {
-  // `limit` is the most tokens, prompt included, that this sequence may have.
-  Sequence(SequenceId sequence_id, std::shared_ptr<const Request> of,
-           int32_t index, int32_t token_limit)
+  // The first sequence of a request; `number` is that of its arrival. The other
+  // samples are forked from it. `limit` is the most tokens, prompt included,
+  // that it may have.
+  Sequence(SequenceId sequence_id, LiveRequest* of, uint64_t number,
+           int32_t token_limit)
       : id(sequence_id),
-        request(std::move(of)),
-        sample_index(index),
+        live(of),
+        request(of->request),
+        arrival_number(number),
+        sample_index(0),
         limit(token_limit),
+        num_forks_due(request->n - 1),
         tokens(request->prompt) {}
+
+  // Sample `index` of the same request, at the end of its prompt.
+  Sequence(SequenceId sequence_id, const Sequence& first, int32_t index)
+      : id(sequence_id),
+        live(first.live),
+        request(first.request),
+        arrival_number(first.arrival_number),
+        sample_index(index),
+        limit(first.limit),
+        tokens(first.tokens) {}
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t num_prompt_tokens() const {
@@ -43,6 +62,11 @@ struct Sequence {
   }
   int32_t num_generated() const { return num_tokens() - num_prompt_tokens(); }
   int32_t num_uncomputed() const { return num_tokens() - num_computed; }
+  // Running sequences that it stands for: itself, and those forked from it
+  // when its prompt has been computed.
+  int32_t num_samples() const { return 1 + num_forks_due; }
+  // Whether its request has been admitted before, in this sequence or another.
+  bool was_admitted() const { return live->was_admitted(); }
 
   // Whether computing the next `count` tokens ends with a sample.
   bool SamplesAfter(int32_t count) const {
@@ -65,19 +89,38 @@ struct Sequence {
     return {first, std::max(first, end)};
   }
 
+  // How often a sequence can be preempted for others. After that it is admitted
+  // only with pages for all the tokens that it may ever have, and keeps them.
+  static constexpr int32_t kMaxPreemptions = 3;
+  bool is_protected() const {
+    return num_preemptions_for_others >= kMaxPreemptions;
+  }
+
   const SequenceId id;
+  LiveRequest* const live;
   const std::shared_ptr<const Request> request;
+  const uint64_t arrival_number;
   const int32_t sample_index;
   const int32_t limit;
+  int32_t num_forks_due = 0;
 
   std::vector<TokenId> tokens;  // The prompt, then what was generated.
   PageTable table;
   int32_t num_computed = 0;
   int32_t num_prompt_scored = 0;  // Rows whose prompt logprob has been given.
-  int32_t num_preemptions = 0;
+  int32_t num_preemptions_for_others = 0;
+  // The step in which a chunk of it was last computed, or it was admitted.
+  int64_t prefill_turn = 0;
   bool is_running = false;
   bool preempt_requested = false;
 };
+
+// By request, and within one by sample.
+inline bool ArrivedBefore(const Sequence& a, const Sequence& b) {
+  return a.arrival_number != b.arrival_number
+             ? a.arrival_number < b.arrival_number
+             : a.sample_index < b.sample_index;
+}
 
 }  // namespace folio
 

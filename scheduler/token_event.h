@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
 #include "runtime/base/recycled_vector.h"
 #include "runtime/base/types.h"
 #include "scheduler/scored_tokens.h"
@@ -22,10 +23,23 @@ enum class FinishReason {
   kError,     // The model gave logits that are not numbers.
 };
 
+// What a request has cost, all of its samples together.
 struct Usage {
   int32_t prompt_tokens = 0;
   int32_t generated_tokens = 0;
+  // Of the prompt, tokens whose K/V was there already when it was admitted
+  // first.
+  int32_t cached_tokens = 0;
   int32_t preemptions = 0;
+  // The most pages that its samples had at once; a page that k of them share
+  // counts k times.
+  int32_t peak_pages = 0;
+
+  // From its arrival until it is admitted first, from then to the first token,
+  // and from that to the end; zero for what was not reached.
+  absl::Duration queue_duration;
+  absl::Duration prefill_duration;
+  absl::Duration decode_duration;
 };
 
 // News of one request. Events of a sample carry its tokens in order, the last

@@ -5,7 +5,7 @@
 
 usage() {
   cat <<'TEXT'
-Usage: tests/run.sh [--asan | --tsan | --fuzz SECONDS]
+Usage: tests/run.sh [--asan | --tsan | --fuzz SECONDS | --simulate SEEDS]
 
 Installs what is missing (Debian 12), builds everything and runs every test.
 
@@ -13,6 +13,8 @@ Installs what is missing (Debian 12), builds everything and runs every test.
   --tsan   with ThreadSanitizer, all but gRPC and oneTBB, in build/tsan
   --fuzz   instead of the tests, libFuzzer on every parser of files, for SECONDS
            in all; inputs that crash one are kept in build/fuzz/crashes
+  --simulate   instead of the tests, the simulation of the engine with so many
+           seeds; 8000 take about a minute
   --help   this text
   (none)   the Release build, in build/release
 
@@ -30,6 +32,13 @@ if [ "${1:-}" = --fuzz ]; then
   build fuzz
   fuzz_all "$2"
   exit
+fi
+
+if [ "${1:-}" = --simulate ]; then
+  [[ "$#" -eq 2 && "$2" =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
+  install_dependencies
+  build release
+  FOLIO_SIMULATION_SEEDS="$2" exec "$root/build/release/bin/engine_simulation_test"
 fi
 
 preset=release

@@ -124,6 +124,9 @@ absl::Status Check(const BenchFlags& flags, const Engine& engine) {
 
 absl::StatusOr<std::unique_ptr<OpenedEngine>> Open(const BenchFlags& flags) {
   EngineOptions options = flags.engine.ToOptions();
+  // Each round computes its prompts, and all streams start together.
+  options.prefix_cache = false;
+  options.scheduler.watermark_pages = 0;
   SchedulerOptions& scheduler = options.scheduler;
   if (!flags.engine.max_batch_sequences.has_value()) {
     scheduler.max_batch_sequences = flags.max_streams();

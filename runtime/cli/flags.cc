@@ -22,6 +22,24 @@ CLI::Option* AddByteSizeOption(CLI::App& app, const std::string& name,
       ->type_name("SIZE");
 }
 
+CLI::Option* AddDurationOption(CLI::App& app, const std::string& name,
+                               std::optional<absl::Duration>& duration,
+                               const std::string& description) {
+  const auto parse = [name, &duration](const std::string& text) {
+    absl::Duration parsed;
+    if (!absl::ParseDuration(text, &parsed) || parsed <= absl::ZeroDuration() ||
+        parsed == absl::InfiniteDuration()) {
+      throw CLI::ValidationError(
+          name, "'" + text +
+                    "' is not a length of time above zero; give a number and "
+                    "a unit, such as 50ms or 1.5s");
+    }
+    duration = parsed;
+  };
+  return app.add_option_function<std::string>(name, parse, description)
+      ->type_name("TIME");
+}
+
 CLI::Option* AddListOption(CLI::App& app, const std::string& name,
                            std::vector<int32_t>& numbers,
                            const std::string& description) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "runtime/base/element_type.h"
 
 namespace folio {
@@ -18,6 +19,11 @@ namespace folio {
 // parsing, as must what the other functions here fill.
 CLI::Option* AddByteSizeOption(CLI::App& app, const std::string& name,
                                std::optional<int64_t>& bytes,
+                               const std::string& description);
+
+// A length of time, such as 50ms, above zero, into `duration`.
+CLI::Option* AddDurationOption(CLI::App& app, const std::string& name,
+                               std::optional<absl::Duration>& duration,
                                const std::string& description);
 
 // Whole numbers with commas between them, such as 1,2,3, into `numbers`. An

@@ -30,13 +30,17 @@ constexpr char kExamples[] = R"(Examples:
   folio generate --prompt "Once upon a time" --max-tokens 32
   folio generate --server 127.0.0.1:50051 --prompt Hello --temperature 0.8 --seed 7
   folio generate --model my-model --token-ids 1,2,3 --logprobs 5 --prompt-logprobs --json
+  folio generate --prompt "Once upon a time" --n 4 --temperature 0.8 --max-tokens 16
+  folio generate --server 127.0.0.1:50051 --prompt Hello --tenant alice --priority -5
   folio generate --prompt Hello --no-cache
 
 Without --server it runs in this process. With --json there is a line for each
 new piece, {"token_ids", "text"}, and a last one with all token_ids, text,
-finish_reason, usage, seed and, where asked for, logprobs and prompt_logprobs.
-Special tokens, such as the one that ends a text, have no text (use --json to
-see their ids).)";
+finish_reason, usage (durations in seconds), seed and, where asked for, logprobs
+and prompt_logprobs. With --n above 1, each piece says its sample_index, and the
+last line has "samples", a list with an object for each; text comes sample after
+sample. Sample i is what --seed S + i alone would give. Special tokens, such as
+the one that ends a text, have no text (use --json to see their ids).)";
 
 struct GenerateFlags {
   std::optional<std::string> server;  // Absent: in this process.
@@ -54,6 +58,9 @@ struct GenerateFlags {
   std::optional<uint64_t> seed;
   std::optional<int32_t> logprobs;
   bool prompt_logprobs = false;
+  int32_t n = 1;
+  std::optional<int32_t> priority;
+  std::string tenant;
   bool json = false;
 };
 
@@ -72,6 +79,12 @@ absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
   }
   if (flags.max_tokens) request.set_max_tokens(*flags.max_tokens);
   if (flags.ignore_eos) request.set_ignore_eos(true);
+  request.set_n(flags.n);
+  if (flags.priority) request.set_priority(*flags.priority);
+  if (!IsValidUtf8(flags.tenant)) {
+    return absl::InvalidArgumentError("--tenant is not valid UTF-8");
+  }
+  request.set_tenant(flags.tenant);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (flags.temperature) sampling.set_temperature(*flags.temperature);
   if (flags.top_k) sampling.set_top_k(*flags.top_k);
@@ -98,10 +111,14 @@ absl::Status GenerateRemotely(const std::string& server,
 std::optional<absl::Status> PrintEvents(const TokenEvents& events,
                                         GenerationPrinter& printer) {
   std::optional<absl::Status> end;
-  v1::GenerateResponse response;
+  v1::GenerateResponse response;  // Of one sample, as each has to be.
   for (const TokenEvent& event : events) {
-    AppendToProto(event, response);
     if (event.terminal) end = StatusOfFinish(event.finish_reason);
+    if (!event.terminal && event.sample_index != response.sample_index()) {
+      printer.Add(response);
+      response.Clear();
+    }
+    AppendToProto(event, response);
   }
   printer.Add(response);
   return end;
@@ -138,7 +155,7 @@ absl::Status GenerateHere(const GenerateFlags& flags,
 
 absl::Status Generate(const GenerateFlags& flags) {
   FOLIO_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ToProto(flags));
-  GenerationPrinter printer(flags.json);
+  GenerationPrinter printer(flags.json, /*many=*/flags.n > 1);
   FOLIO_RETURN_IF_ERROR(flags.server.has_value()
                             ? GenerateRemotely(*flags.server, request, printer)
                             : GenerateHere(flags, request, printer));
@@ -178,6 +195,23 @@ void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
       ->type_name("K");
   app.add_flag("--prompt-logprobs", flags.prompt_logprobs,
                "Logprobs of the prompt's tokens, too");
+}
+
+void AddRequestOptions(CLI::App& app, GenerateFlags& flags) {
+  app.add_option("--n", flags.n,
+                 "Samples to generate from the one prompt, whose memory they "
+                 "share")
+      ->check(CLI::Range(1, kMaxBatchSequences).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--priority", flags.priority,
+                 "From -100 to 100; of two that wait, the smaller one goes "
+                 "first, where the server has --policy priority. Default: 0")
+      ->type_name("P");
+  app.add_option("--tenant", flags.tenant,
+                 "Whom the request is for: what the server shares fairly "
+                 "among, limits, and keeps cached prompts apart by")
+      ->type_name("NAME");
   app.add_flag("--json", flags.json, "One JSON object a line");
 }
 
@@ -202,6 +236,7 @@ void AddGenerateCommand(CLI::App& app, CommandRun& run) {
                   "A running server. Default: run in this process");
   AddInputOptions(*command, *flags);
   AddSamplingOptions(*command, *flags);
+  AddRequestOptions(*command, *flags);
   CLI::App* const engine =
       command->add_option_group("Engine", "without --server");
   AddEngineFlags(*engine, flags->engine);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "runtime/cli/visible_text.h"
+#include "runtime/server/duration_conversion.h"
 
 namespace folio {
 namespace {
@@ -34,11 +35,6 @@ Json ToJson(const v1::ScoredToken& token) {
 }
 
 template <typename Tokens>
-void AppendScored(const Tokens& tokens, Json& list) {
-  for (const v1::ScoredToken& token : tokens) list.push_back(ToJson(token));
-}
-
-template <typename Tokens>
 void PrintScored(std::string_view title, const Tokens& tokens) {
   if (tokens.empty()) return;
   std::cout << title << " (token id, logprob; likeliest)\n";
@@ -53,18 +49,47 @@ void PrintScored(std::string_view title, const Tokens& tokens) {
   }
 }
 
+Json ToJson(const v1::Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens()},
+          {"generated_tokens", usage.generated_tokens()},
+          {"preemptions", usage.preemptions()},
+          {"cached_tokens", usage.cached_tokens()},
+          {"peak_pages", usage.peak_pages()},
+          {"queue_duration", ToSeconds(usage.queue_duration())},
+          {"prefill_duration", ToSeconds(usage.prefill_duration())},
+          {"decode_duration", ToSeconds(usage.decode_duration())}};
+}
+
+template <typename Tokens>
+Json ScoredJson(const Tokens& tokens) {
+  Json list = Json::array();
+  for (const v1::ScoredToken& token : tokens) list.push_back(ToJson(token));
+  return list;
+}
+
 }  // namespace
 
-GenerationPrinter::GenerationPrinter(bool json)
-    : json_(json), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+GenerationPrinter::GenerationPrinter(bool json, bool many)
+    : json_(json), many_(many), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void GenerationPrinter::Add(const v1::GenerateResponse& response) {
-  all_.MergeFrom(response);
-  text_ += response.text();
+  Sample& sample = samples_[response.sample_index()];
+  sample.merged.MergeFrom(response);
+  sample.text += response.text();
+  if (response.has_usage()) usage_ = response.usage();
+  if (response.has_seed()) seed_ = response.seed();
+  prompt_logprobs_.MergeFrom(response.prompt_logprobs());
   if (response.token_ids().empty() && response.text().empty()) return;
-  if (!json_) return PrintText(response.text());
-  PrintJsonLine(
-      {{"token_ids", response.token_ids()}, {"text", response.text()}});
+  if (json_) return PrintPiece(response);
+  if (response.sample_index() == 0) PrintText(response.text());
+}
+
+void GenerationPrinter::PrintPiece(const v1::GenerateResponse& piece) const {
+  Json line;
+  if (many_) line["sample_index"] = piece.sample_index();
+  line["token_ids"] = piece.token_ids();
+  line["text"] = piece.text();
+  PrintJsonLine(line);
 }
 
 void GenerationPrinter::PrintText(const std::string& text) const {
@@ -82,32 +107,48 @@ void GenerationPrinter::Finish(bool with_logprobs, bool with_prompt_logprobs) {
   }
 }
 
+Json GenerationPrinter::ToJson(const Sample& sample) {
+  return {{"token_ids", sample.merged.token_ids()},
+          {"text", sample.text},
+          {"finish_reason", FinishReasonName(sample.merged.finish_reason())}};
+}
+
 void GenerationPrinter::FinishJson(bool with_logprobs,
-                                   bool with_prompt_logprobs) const {
-  const v1::Usage& usage = all_.usage();
-  Json last = {{"token_ids", all_.token_ids()},
-               {"text", text_},
-               {"finish_reason", FinishReasonName(all_.finish_reason())},
-               {"usage",
-                {{"prompt_tokens", usage.prompt_tokens()},
-                 {"generated_tokens", usage.generated_tokens()},
-                 {"preemptions", usage.preemptions()}}},
-               {"seed", all_.seed()}};
-  if (with_logprobs) {
-    last["logprobs"] = Json::array();
-    AppendScored(all_.logprobs(), last["logprobs"]);
+                                   bool with_prompt_logprobs) {
+  Json last;
+  if (many_) {
+    last["samples"] = Json::array();
+    for (const auto& [index, sample] : samples_) {
+      Json& entry = last["samples"].emplace_back(ToJson(sample));
+      if (with_logprobs)
+        entry["logprobs"] = ScoredJson(sample.merged.logprobs());
+    }
+  } else {
+    last = ToJson(samples_[0]);
+  }
+  last["usage"] = folio::ToJson(usage_);
+  last["seed"] = seed_;
+  if (with_logprobs && !many_) {
+    last["logprobs"] = ScoredJson(samples_[0].merged.logprobs());
   }
   if (with_prompt_logprobs) {
-    last["prompt_logprobs"] = Json::array({nullptr});  // Nothing is before it.
-    AppendScored(all_.prompt_logprobs(), last["prompt_logprobs"]);
+    Json& list = last["prompt_logprobs"];
+    list = ScoredJson(prompt_logprobs_);
+    list.insert(list.begin(), nullptr);  // Nothing is before the first token.
   }
   PrintJsonLine(last);
 }
 
 void GenerationPrinter::FinishText() const {
-  std::cout << '\n';
-  PrintScored("prompt logprobs", all_.prompt_logprobs());
-  PrintScored("logprobs", all_.logprobs());
+  for (const auto& [index, sample] : samples_) {
+    if (index > 0) {
+      std::cout << "--- sample " << index << '\n';
+      PrintText(sample.text);
+    }
+    std::cout << '\n';
+    if (index == 0) PrintScored("prompt logprobs", prompt_logprobs_);
+    PrintScored("logprobs", sample.merged.logprobs());
+  }
   std::cout << std::flush;
 }
 

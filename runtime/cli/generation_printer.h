@@ -4,6 +4,7 @@
 #define RUNTIME_CLI_GENERATION_PRINTER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "folio/v1/generation.pb.h"
@@ -12,11 +13,13 @@
 namespace folio {
 
 // Writes to stdout, at once, what each response brings. With `json`: an object
-// a line, and a last one about everything. Without: the text, and after it
-// logprobs where there are some.
+// a line, and a last one about everything. Without: the text of sample 0, after
+// the end that of each further one under a line with its number, and after each
+// text its logprobs where there are some.
 class GenerationPrinter {
  public:
-  explicit GenerationPrinter(bool json);
+  // `many`: more than one sample was asked for, so objects say whose they are.
+  GenerationPrinter(bool json, bool many);
 
   // The responses of one stream, in order.
   void Add(const v1::GenerateResponse& response);
@@ -26,15 +29,29 @@ class GenerationPrinter {
   void Finish(bool with_logprobs, bool with_prompt_logprobs);
 
  private:
+  // One sample so far.
+  struct Sample {
+    // Its responses merged, but for the text: merging replaces that.
+    v1::GenerateResponse merged;
+    std::string text;
+  };
+
+  static Json ToJson(const Sample& sample);
+
   void PrintText(const std::string& text) const;
-  void FinishJson(bool with_logprobs, bool with_prompt_logprobs) const;
+  void PrintPiece(const v1::GenerateResponse& piece) const;
+  void FinishJson(bool with_logprobs, bool with_prompt_logprobs);
   void FinishText() const;
 
   const bool json_;
+  const bool many_;
   const bool is_terminal_;
-  // Every response so far, merged, but for the text: merging replaces that.
-  v1::GenerateResponse all_;
-  std::string text_;
+  // By index. Usage, seed and logprobs of the prompt are the whole request's,
+  // in whichever sample's responses they came.
+  std::map<int32_t, Sample> samples_;
+  v1::Usage usage_;
+  uint64_t seed_ = 0;
+  google::protobuf::RepeatedPtrField<v1::ScoredToken> prompt_logprobs_;
 };
 
 }  // namespace folio

@@ -100,7 +100,7 @@ absl::Status DescribeKv(const InspectFlags& flags, const KvShape& shape,
       flags.kv_pool_bytes.value_or(EngineOptions().kv_pool_bytes);
   const int64_t pool_pages = pool / layout.page_bytes();
   // (Only its arithmetic is wanted: no pages are handed out.)
-  const KvCache cache(layout, /*num_pages=*/0, window);
+  const KvCache cache(layout, /*num_pages=*/0, {.window = window});
   const int64_t sequence_pages = cache.PagesInWindow(context);
   json["kv"] = {{"dtype", std::string(NameOf(type))},
                 {"bytes_per_token", shape.BytesPerToken()},

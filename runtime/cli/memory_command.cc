@@ -1,15 +1,20 @@
 #include "runtime/cli/memory_command.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/connect.h"
 #include "runtime/cli/flags.h"
+#include "runtime/cli/memory_live.h"
 #include "runtime/cli/memory_printer.h"
 #include "runtime/client/client.h"
 
@@ -24,7 +29,8 @@ constexpr char kExamples[] = R"(Examples:
 Reserved is what pages in use take, holding what the tokens in them take by the
 formula 2 * layers * KV heads * head dimension * bytes per element; the rest of
 what is reserved is waste. JSON has the fields of folio.v1.BatchReport, with
-durations in seconds. With --follow, batches are reported from the header on.)";
+durations in seconds. With --follow, a terminal shows a table of the last batch;
+a pipe gets a line for each one from the header on.)";
 
 struct MemoryFlags {
   std::optional<std::string> server;  // Required.
@@ -32,7 +38,14 @@ struct MemoryFlags {
   bool json = false;
 };
 
-absl::Status Follow(Client& client, const std::string& server, bool json) {
+// A server that ends is one of the two ways in which following ends.
+absl::Status EndOfFollowing(const absl::Status& status,
+                            const std::string& server) {
+  if (IsShutdown(status)) return absl::OkStatus();
+  return ExplainBroken(status, server, kIncomplete);
+}
+
+absl::Status FollowLines(Client& client, const std::string& server, bool json) {
   const absl::Status status = client.WatchBatches(
       /*on_start=*/
       [&] {
@@ -47,15 +60,37 @@ absl::Status Follow(Client& client, const std::string& server, bool json) {
         }
         return std::cout.good();
       });
-  // A server that ends is one of the two ways in which following ends.
-  if (IsShutdown(status)) return absl::OkStatus();
-  return ExplainBroken(status, server, kIncomplete);
+  return EndOfFollowing(status, server);
+}
+
+// Whether a table can be redrawn in place on stdout.
+bool IsScreen() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+absl::Status FollowLive(const std::string& server) {
+  MemoryLive live(server);  // Before gRPC's threads, as it wants.
+  FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                         ConnectTo(server));
+  const absl::StatusOr<v1::BatchReport> now = client->GetMemoryReport();
+  if (!now.ok()) return ExplainBroken(now.status(), server);
+  live.Show(*now);  // Batches may be far away.
+  const absl::Status status = client->WatchBatches(
+      /*on_start=*/[] {},
+      /*on_report=*/
+      [&](const v1::BatchReport& report) { return live.Show(report); });
+  return EndOfFollowing(status, server);
 }
 
 absl::Status Memory(const MemoryFlags& flags) {
+  if (flags.follow && !flags.json && IsScreen()) {
+    return FollowLive(*flags.server);
+  }
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
                          ConnectTo(*flags.server));
-  if (flags.follow) return Follow(*client, *flags.server, flags.json);
+  if (flags.follow) return FollowLines(*client, *flags.server, flags.json);
   const absl::StatusOr<v1::BatchReport> report = client->GetMemoryReport();
   if (!report.ok()) return ExplainBroken(report.status(), *flags.server);
   if (flags.json) {
@@ -76,7 +111,8 @@ void AddMemoryCommand(CLI::App& app, CommandRun& run) {
   AddServerOption(*command, flags->server, "Where the server listens")
       ->required();
   command->add_flag("--follow", flags->follow,
-                    "A line for each batch, until Ctrl-C or the server's end");
+                    "A live table, or in a pipe a line for each batch, until "
+                    "Ctrl-C or the server's end");
   command->add_flag("--json", flags->json, "One JSON object a line");
   command->callback(
       [flags, &run] { run = [flags] { return Memory(*flags); }; });

@@ -11,28 +11,10 @@
 #include "runtime/base/byte_size.h"
 #include "runtime/cli/json_line.h"
 #include "runtime/cli/visible_text.h"
+#include "runtime/server/duration_conversion.h"
 
 namespace folio {
 namespace {
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) +
-         absl::Nanoseconds(duration.nanos());
-}
-
-absl::Time ToTime(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) +
-         absl::Nanoseconds(time.nanos());
-}
-
-std::string StartTime(const v1::BatchReport& report) {
-  return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", ToTime(report.start()),
-                          absl::UTCTimeZone());
-}
-
-double Milliseconds(absl::Duration duration) {
-  return absl::ToDoubleMilliseconds(duration);
-}
 
 // "1.5MiB (1572864 bytes)", "512B"
 std::string Bytes(int64_t bytes) {
@@ -63,11 +45,14 @@ void PrintPoolRows(const v1::MemoryReport& memory) {
                            memory.bytes_per_token(), memory.page_scale_bytes(),
                            memory.page_padding_bytes()));
   PrintRow("pages",
-           absl::StrFormat("%d total = %d free + %d in use + %d cached; %d "
-                           "more saved by sharing",
+           absl::StrFormat("%d total = %d free + %d in use + %d cached",
                            memory.pages_total(), memory.pages_free(),
-                           memory.pages_in_use(), memory.pages_cached(),
-                           memory.duplicate_pages_saved()));
+                           memory.pages_in_use(), memory.pages_cached()));
+  PrintRow("cached",
+           absl::StrFormat("%s = %d pages x %d bytes, kept for requests to "
+                           "come and free when needed",
+                           Bytes(memory.pages_cached() * memory.page_bytes()),
+                           memory.pages_cached(), memory.page_bytes()));
 }
 
 void PrintUseRows(const v1::MemoryReport& memory) {
@@ -85,6 +70,12 @@ void PrintUseRows(const v1::MemoryReport& memory) {
                                     "is reserved",
                                     Bytes(memory.waste_bytes()),
                                     memory.waste_share() * 100));
+  PrintRow(
+      "shared",
+      absl::StrFormat("%d of the pages in use; saves %s = %d pages x %d "
+                      "bytes",
+                      memory.pages_shared(), Bytes(memory.shared_saved_bytes()),
+                      memory.duplicate_pages_saved(), memory.page_bytes()));
   PrintRow("contiguous",
            absl::StrFormat("%s would be reserved by %d buffers of %d tokens "
                            "(the context), in place of pages",
@@ -130,6 +121,8 @@ Json MemoryJson(const v1::MemoryReport& memory) {
           {"pages_in_use", memory.pages_in_use()},
           {"pages_cached", memory.pages_cached()},
           {"duplicate_pages_saved", memory.duplicate_pages_saved()},
+          {"pages_shared", memory.pages_shared()},
+          {"shared_saved_bytes", memory.shared_saved_bytes()},
           {"tokens_held", memory.tokens_held()},
           {"reserved_bytes", memory.reserved_bytes()},
           {"holding_bytes", memory.holding_bytes()},
@@ -141,6 +134,31 @@ Json MemoryJson(const v1::MemoryReport& memory) {
 
 }  // namespace
 
+std::string_view WaitReasonName(v1::WaitReason reason) {
+  switch (reason) {
+    case v1::WAIT_REASON_UNSPECIFIED:
+      return "none";
+    case v1::WAIT_REASON_TOKENS:
+      return "tokens";
+    case v1::WAIT_REASON_SEQUENCES:
+      return "sequences";
+    case v1::WAIT_REASON_PAGES:
+      return "pages";
+    case v1::WAIT_REASON_WATERMARK:
+      return "watermark";
+    case v1::WAIT_REASON_POLICY:
+      return "policy";
+    default:
+      return "unknown";  // What a newer server may say.
+  }
+}
+
+std::string StartTime(const v1::BatchReport& report) {
+  return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ",
+                          absl::UnixEpoch() + ToDuration(report.start()),
+                          absl::UTCTimeZone());
+}
+
 void PrintReportTable(const v1::BatchReport& report) {
   PrintSchedulerRows(report);
   PrintPoolRows(report.memory());
@@ -151,9 +169,10 @@ void PrintReportTable(const v1::BatchReport& report) {
 
 void PrintBatchHeader() {
   std::cout << absl::StreamFormat(
-                   "%6s %8s %7s %8s %8s %10s %15s %8s %10s %7s %9s", "step",
-                   "prefill", "decode", "running", "waiting", "preempted",
-                   "pages in use", "tokens", "reserved", "waste", "ms")
+                   "%6s %8s %7s %6s %8s %8s %10s %15s %7s %8s %10s %7s %9s",
+                   "step", "prefill", "decode", "hits", "running", "waiting",
+                   "preempted", "pages in use", "cached", "tokens", "reserved",
+                   "waste", "ms")
             << std::endl;
 }
 
@@ -162,32 +181,42 @@ void PrintBatchLine(const v1::BatchReport& report) {
   if (report.dropped_reports() > 0) {
     std::cout << "(" << report.dropped_reports() << " reports were dropped)\n";
   }
-  std::cout << absl::StreamFormat(
-                   "%6d %8d %7d %8d %8d %10d %15s %8d %10s %6.2f%% %9.3f",
-                   report.step(), report.prefill_tokens(),
-                   report.decode_tokens(), report.sequences_running(),
-                   report.sequences_waiting(), report.sequences_preempted(),
-                   absl::StrCat(memory.pages_in_use(), " of ",
-                                memory.pages_total()),
-                   memory.tokens_held(),
-                   FormatByteSize(memory.reserved_bytes()),
-                   memory.waste_share() * 100,
-                   Milliseconds(ToDuration(report.duration())))
-            << std::endl;
+  std::cout
+      << absl::StreamFormat(
+             "%6d %8d %7d %6d %8d %8d %10d %15s %7d %8d %10s %6.2f%% "
+             "%9.3f",
+             report.step(), report.prefill_tokens(), report.decode_tokens(),
+             report.prefix_hit_tokens(), report.sequences_running(),
+             report.sequences_waiting(), report.sequences_preempted(),
+             absl::StrCat(memory.pages_in_use(), " of ", memory.pages_total()),
+             memory.pages_cached(), memory.tokens_held(),
+             FormatByteSize(memory.reserved_bytes()),
+             memory.waste_share() * 100, ToSeconds(report.duration()) * 1000)
+      << std::endl;
 }
 
 void PrintBatchJson(const v1::BatchReport& report) {
   PrintJsonLine(
       {{"step", report.step()},
        {"start", StartTime(report)},
-       {"duration", absl::ToDoubleSeconds(ToDuration(report.duration()))},
-       {"forward_duration",
-        absl::ToDoubleSeconds(ToDuration(report.forward_duration()))},
+       {"duration", ToSeconds(report.duration())},
+       {"forward_duration", ToSeconds(report.forward_duration())},
        {"prefill_tokens", report.prefill_tokens()},
        {"decode_tokens", report.decode_tokens()},
        {"sequences_running", report.sequences_running()},
        {"sequences_waiting", report.sequences_waiting()},
        {"sequences_preempted", report.sequences_preempted()},
+       {"wait_reason", std::string(WaitReasonName(report.wait_reason()))},
+       {"prefix_query_tokens", report.prefix_query_tokens()},
+       {"prefix_hit_tokens", report.prefix_hit_tokens()},
+       {"pages_evicted", report.pages_evicted()},
+       {"pages_copied", report.pages_copied()},
+       {"predicted_duration", report.has_predicted_duration()
+                                  ? Json(ToSeconds(report.predicted_duration()))
+                                  : Json()},
+       {"commit_interval", report.has_commit_interval()
+                               ? Json(ToSeconds(report.commit_interval()))
+                               : Json()},
        {"memory", MemoryJson(report.memory())},
        {"dropped_reports", report.dropped_reports()}});
 }

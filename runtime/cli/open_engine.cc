@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/byte_size.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/flags.h"
 #include "runtime/cli/model_tokenizer.h"
 #include "runtime/model/model_registry.h"
+#include "scheduler/scheduling_policy.h"
 
 namespace folio {
 namespace {
@@ -21,6 +23,9 @@ namespace {
 // Scratch memory grows with these, too; beyond, a number is a slip.
 constexpr int kMaxThreads = 1024;
 constexpr int kMaxBatchTokens = 1 << 20;
+constexpr int kMaxWatermarkPages = 1 << 16;
+constexpr int kMaxWaitingRequests = 1 << 24;
+constexpr int64_t kMaxWaitingTokens = int64_t{1} << 40;
 
 // Seeds that nobody gave shall differ from run to run.
 uint64_t DrawSeedSource() {
@@ -72,11 +77,16 @@ EngineOptions EngineFlags::ToOptions() const {
   EngineOptions options;
   options.page_size = page_size;
   options.kv_pool_bytes = kv_pool_bytes.value_or(options.kv_pool_bytes);
+  options.prefix_cache = !no_prefix_cache;
+  options.queue = queue;
+  options.scheduler = scheduling;
   SchedulerOptions& scheduler = options.scheduler;
+  scheduler.priority_ageing =
+      priority_ageing.value_or(scheduler.priority_ageing);
   scheduler.max_batch_tokens =
       max_batch_tokens.value_or(scheduler.max_batch_tokens);
-  scheduler.max_batch_sequences =
-      max_batch_sequences.value_or(scheduler.max_batch_sequences);
+  scheduler.max_batch_sequences = max_batch_sequences.value_or(
+      std::min(scheduler.max_batch_sequences, scheduler.max_batch_tokens));
   return options;
 }
 
@@ -125,6 +135,58 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
   app.add_option("--threads", flags.threads,
                  "Threads that compute. Default: one for each usable core")
       ->check(CLI::Range(1, kMaxThreads).description(""))
+      ->type_name("N");
+  app.add_flag("--no-prefix-cache", flags.no_prefix_cache,
+               "Forget keys and values with their request, also where another "
+               "one may begin with the same tokens");
+}
+
+void AddSchedulingFlags(CLI::App& app, EngineFlags& flags) {
+  std::vector<std::string> names;
+  std::string explained;
+  for (const SchedulingPolicyEntry& policy : SchedulingPolicies()) {
+    names.emplace_back(policy.name);
+    if (!explained.empty()) explained += "; ";
+    explained.append(policy.name).append(": ").append(policy.description);
+  }
+  SchedulerOptions& scheduler = flags.scheduling;
+  app.add_option("--policy", scheduler.policy, "Who goes first. " + explained)
+      ->check(CLI::IsMember(names).description(""))
+      ->capture_default_str()
+      ->type_name(absl::StrJoin(names, "|"));
+  AddDurationOption(app, "--priority-ageing", flags.priority_ageing,
+                    "With --policy priority: the wait that makes up for a "
+                    "priority greater by one. Default: " +
+                        absl::FormatDuration(scheduler.priority_ageing));
+  app.add_option("--max-prefill-share", scheduler.max_prefill_share,
+                 "Most of --max-batch-tokens that prompts get while others "
+                 "decode, above 0 and at most 1")
+      ->check(CLI::Range(1e-6, 1.0).description(""))
+      ->capture_default_str()
+      ->type_name("SHARE");
+  AddDurationOption(app, "--target-itl", scheduler.target_itl,
+                    "Give prompts as much of each step as keeps it, by what "
+                    "steps have taken so far, below this. Default: no target");
+  app.add_option("--watermark", scheduler.watermark_pages,
+                 "Pages for each running sequence that stay available when "
+                 "another is admitted, for what they will generate")
+      ->check(CLI::Range(0, kMaxWatermarkPages).description(""))
+      ->capture_default_str()
+      ->type_name("PAGES");
+  app.add_option("--max-waiting-requests", flags.queue.max_waiting_requests,
+                 "Requests that may wait; more are refused at once")
+      ->check(CLI::Range(0, kMaxWaitingRequests).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--max-waiting-tokens", flags.queue.max_waiting_tokens,
+                 "Prompt tokens that may wait, unless nobody else waits")
+      ->check(CLI::Range(int64_t{0}, kMaxWaitingTokens).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--max-tenant-requests", flags.queue.max_tenant_requests,
+                 "Running and waiting requests of one tenant. 0: no limit")
+      ->check(CLI::Range(0, kMaxWaitingRequests).description(""))
+      ->capture_default_str()
       ->type_name("N");
 }
 

@@ -32,6 +32,12 @@ struct EngineFlags {
   std::optional<int64_t> kv_pool_bytes;
   std::optional<int32_t> max_batch_tokens;
   std::optional<int32_t> max_batch_sequences;
+  bool no_prefix_cache = false;
+
+  // Only `serve` has flags for these.
+  SchedulerOptions scheduling;
+  std::optional<absl::Duration> priority_ageing;
+  QueueLimits queue;
 
   // The flags as options, with the defaults of EngineOptions.
   EngineOptions ToOptions() const;
@@ -53,6 +59,9 @@ void AddTypeOptions(CLI::App& app, WantedTypes& types);
 // Adds --model and the others to `app`. `flags` must outlive its parsing.
 void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                     const EngineFlagDefaults& defaults = {});
+
+// Adds what matters with many requests: policy, shares, limits of the queue.
+void AddSchedulingFlags(CLI::App& app, EngineFlags& flags);
 
 // An engine and what it works with. `engine` is to be driven by hand or by an
 // EngineThread.

@@ -28,6 +28,7 @@ constexpr char kExamples[] = R"(Examples:
   folio serve
   folio serve --model my-model --listen 0.0.0.0:50051 --kv-pool 4GiB
   folio serve --listen 127.0.0.1:0
+  folio serve --policy fair --target-itl 50ms --max-tenant-requests 16
 
 Prints "listening on ADDR:PORT" once it serves. SIGINT or SIGTERM ends it: new
 requests are refused, live ones have 10 seconds to finish, and the exit status
@@ -135,6 +136,7 @@ void AddServeCommand(CLI::App& app, CommandRun& run) {
       ->check(HostPortCheck(/*min_port=*/0))
       ->type_name("ADDR:PORT");
   AddEngineFlags(*command, flags->engine);
+  AddSchedulingFlags(*command, flags->engine);
   command->callback([flags, &run] { run = [flags] { return Serve(*flags); }; });
 }
 

@@ -32,11 +32,7 @@ absl::Status EngineOptions::Validate() const {
         absl::StrCat("page size is ", page_size,
                      " tokens; it must be 8, 16, 32, 64 or 128"));
   }
-  if (max_waiting_requests < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("max_waiting_requests is ",
-                                                   max_waiting_requests,
-                                                   "; it must be at least 0"));
-  }
+  FOLIO_RETURN_IF_ERROR(queue.Validate());
   return scheduler.Validate();
 }
 
@@ -68,12 +64,16 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
       storage_(std::move(storage)),
       tokenizer_(tokenizer),
       clock_(clock),
-      cache_(storage_->layout(), storage_->num_pages(), model_->info().window),
+      cache_(storage_->layout(), storage_->num_pages(),
+             {.window = model_->info().window,
+              .prefix_cache =
+                  options.prefix_cache && !options.scheduler.recompute_always,
+              .prefix_hash = options.prefix_hash}),
       request_limits_({.vocab_size = model_->info().vocab_size,
                        .context_length = model_->info().context_length,
-                       .pool_tokens = cache_.CapacityTokens()}),
-      inbox_(options.scheduler.max_batch_sequences +
-             options.max_waiting_requests),
+                       .pool_tokens = cache_.CapacityTokens(),
+                       .max_samples = options.scheduler.max_batch_sequences}),
+      inbox_(options.queue, options.scheduler.max_batch_sequences),
       scheduler_(options.scheduler, model_->info().context_length,
                  storage_->pool_bytes(), &cache_),
       sampler_(executor, model_->info().vocab_size) {}
@@ -96,10 +96,12 @@ absl::Status Engine::Prepare(Request& request) {
                                model.eos_tokens.begin(),
                                model.eos_tokens.end());
   }
+  request.cache_salt = absl::StrCat(model.name, "/", request.tenant);
   return absl::OkStatus();
 }
 
 absl::Status Engine::Submit(Request request) {
+  request.arrival = clock_->Now();
   return inbox_.Submit(std::make_shared<const Request>(std::move(request)));
 }
 
@@ -109,17 +111,18 @@ bool Engine::Step(StepOutput& output) {
   if (scheduler_.HasWork()) {
     const absl::Time now = clock_->Now();
     scheduler_.Plan(now, plan_);
-    scheduler_.Apply(plan_, output.events);
-    if (!plan_.sequences.empty()) {
+    scheduler_.Apply(plan_, now, applied_, output.events);
+    if (!applied_.sequences.empty()) {
       output.stepped = true;
       output.report.step = ++num_steps_;
       output.report.start = now;
       ForwardAndSample(output.report);
-      scheduler_.Commit(plan_, result_, output.events, output.report);
+      scheduler_.Commit(applied_, result_, clock_->Now(), output.events,
+                        output.report);
     }
   }
   AddText(output.events);
-  NoteEnded(output.events);
+  NoteLeft(output.events);
   if (output.stepped) {
     output.report.duration = clock_->Now() - output.report.start;
   }
@@ -129,26 +132,34 @@ bool Engine::Step(StepOutput& output) {
 void Engine::DrainInbox(StepOutput& output) {
   inbox_.Take(inbox_contents_);
   for (std::shared_ptr<const Request>& request : inbox_contents_.requests) {
-    detokenizers_.emplace(request->id,
-                          Detokenizer(tokenizer_, TextStart::kContinuation));
+    std::vector<Detokenizer>& detokenizers = detokenizers_[request->id];
+    detokenizers.reserve(request->n);  // A copy would have no room of its own.
+    for (int32_t i = 0; i < request->n; ++i) {
+      detokenizers.emplace_back(tokenizer_, TextStart::kContinuation);
+    }
     scheduler_.Add(std::move(request));
   }
+  const absl::Time now = clock_->Now();
   for (RequestId request : inbox_contents_.aborts) {
-    scheduler_.Abort(request, FinishReason::kCancelled, output.events);
+    scheduler_.Abort(request, FinishReason::kCancelled, now, output.events);
   }
+  if (inbox_contents_.flush_prefix_cache) scheduler_.FlushPrefixCache();
   if (inbox_contents_.closed) {
-    scheduler_.AbortAll(FinishReason::kShutdown, output.events);
+    scheduler_.AbortAll(FinishReason::kShutdown, now, output.events);
     closed_ = true;
   }
   if (inbox_contents_.reports.empty()) return;
   std::swap(output.report_callbacks, inbox_contents_.reports);
   output.state.step = num_steps_;
-  output.state.start = clock_->Now();
+  output.state.start = now;
   scheduler_.Report(output.state);
 }
 
 void Engine::ForwardAndSample(BatchReport& report) {
-  const StepInput& input = step_builder_.Build(plan_, scheduler_);
+  for (const PageCopy& copy : applied_.copies) {
+    storage_->CopyPage(copy.from, copy.to);
+  }
+  const StepInput& input = step_builder_.Build(applied_, scheduler_);
   sampler_.Start(input, step_builder_.sequences(), result_);
   absl::Time last = clock_->Now();
   model_->Forward(input, *storage_);
@@ -170,24 +181,28 @@ void Engine::AddText(TokenEvents& events) {
     TokenEvent& event = events[i];
     // Events keep their memory, and differ in the text that they have had.
     event.text.reserve(Detokenizer::kUsualBytes);
-    const auto detokenizer = detokenizers_.find(event.request_id);
+    Detokenizer& detokenizer =
+        detokenizers_.find(event.request_id)->second[event.sample_index];
     for (TokenId token : event.sampled.tokens) {
-      detokenizer->second.Append(token, event.text);
+      detokenizer.Append(token, event.text);
     }
     if (event.finish_reason != FinishReason::kNone && !event.terminal) {
-      detokenizer->second.Finish(event.text);
+      detokenizer.Finish(event.text);
     }
   }
 }
 
-void Engine::NoteEnded(const TokenEvents& events) {
-  int32_t num_ended = 0;
+// Makes room in the inbox for as much as has left the queue and ended.
+void Engine::NoteLeft(const TokenEvents& events) {
   for (const TokenEvent& event : events) {
     if (!event.terminal) continue;
     detokenizers_.erase(event.request_id);
-    ++num_ended;
+    inbox_.NoteEnded(event.request_id);
   }
-  if (num_ended > 0) inbox_.NoteEnded(num_ended);
+  const int64_t num_left = scheduler_.num_tokens_that_left();
+  if (num_left == num_tokens_noted_) return;
+  inbox_.NoteLeftQueue(num_left - num_tokens_noted_);
+  num_tokens_noted_ = num_left;
 }
 
 }  // namespace folio

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -31,8 +32,11 @@ struct EngineOptions {
   int64_t kv_pool_bytes = int64_t{256} << 20;
   int32_t page_size = 16;  // Token slots; a power of two from 8 to 128.
   SchedulerOptions scheduler;
-  // Requests that may wait beside those that run.
-  int32_t max_waiting_requests = 1024;
+  // Keep the K/V of what has been computed for those who ask for the same.
+  bool prefix_cache = true;
+  // A test hook: how prefixes are hashed.
+  PrefixHash prefix_hash = HashTokens;
+  QueueLimits queue;
   // Where seeds come from for requests that have none.
   uint64_t seed_source = 0;
 
@@ -80,6 +84,9 @@ class Engine {
     return inbox_.AskForReport(std::move(callback));
   }
 
+  // Forgets all prefixes before the next step; cached pages become free.
+  void FlushPrefixCache() { inbox_.FlushPrefixCache(); }
+
   // No more requests; live ones end at the loop's next turn.
   void Close() { inbox_.Close(); }
 
@@ -110,7 +117,7 @@ class Engine {
   void DrainInbox(StepOutput& output);
   void ForwardAndSample(BatchReport& report);
   void AddText(TokenEvents& events);
-  void NoteEnded(const TokenEvents& events);
+  void NoteLeft(const TokenEvents& events);
 
   const EngineOptions options_;
   const std::unique_ptr<Model> model_;
@@ -130,9 +137,13 @@ class Engine {
   StepBuilder step_builder_;
   Sampler sampler_;
   BatchPlan plan_;
+  AppliedPlan applied_;
   StepResult result_;
   InboxContents inbox_contents_;
-  absl::flat_hash_map<RequestId, Detokenizer> detokenizers_;
+  // One for each sample of a live request.
+  absl::flat_hash_map<RequestId, std::vector<Detokenizer>> detokenizers_;
+  // Scheduler::num_tokens_that_left(), as the inbox knows it.
+  int64_t num_tokens_noted_ = 0;
   int64_t num_steps_ = 0;
   bool closed_ = false;
 };

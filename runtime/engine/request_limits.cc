@@ -73,6 +73,21 @@ absl::Status RequestLimits::Check(const Request& request) const {
         absl::StrCat("max_tokens is ", *request.max_tokens,
                      "; it must be at least 0 (absent: as many as fit)"));
   }
+  if (request.n < 1 || request.n > max_samples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("n is ", request.n, "; it must be 1 to ", max_samples,
+                     ", the sequences that this server runs at once"));
+  }
+  if (request.priority < -kMaxPriority || request.priority > kMaxPriority) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("priority is ", request.priority, "; it must be ",
+                     -kMaxPriority, " to ", kMaxPriority));
+  }
+  if (request.tenant.size() > kMaxTenantBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tenant has ", request.tenant.size(),
+                     " bytes; it may have ", kMaxTenantBytes, " at most"));
+  }
   if (prompt_tokens + 1 > context_length) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input: the prompt has ", prompt_tokens,

@@ -16,10 +16,16 @@ struct RequestLimits {
   static constexpr int32_t kMaxLogprobs = 20;
   // Each sampled token is compared to all of them.
   static constexpr int32_t kMaxStopTokens = 256;
+  // The range of priorities, from -kMaxPriority to kMaxPriority: the wait of
+  // the lowest class is bounded by it.
+  static constexpr int32_t kMaxPriority = 100;
+  // Tenants' names are kept while they are served.
+  static constexpr int32_t kMaxTenantBytes = 256;
 
   int32_t vocab_size = 0;
   int32_t context_length = 0;  // Of the model, in tokens.
   int64_t pool_tokens = 0;     // What the whole KV pool can hold.
+  int32_t max_samples = 1;     // Of one request.
 
   // INVALID_ARGUMENT names the field (as the proto does), what was found and
   // what is allowed. A request that passes can be served to its end.

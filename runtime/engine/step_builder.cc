@@ -1,8 +1,10 @@
 #include "runtime/engine/step_builder.h"
 
+#include <glog/logging.h>
+
 namespace folio {
 
-const StepInput& StepBuilder::Build(const BatchPlan& plan,
+const StepInput& StepBuilder::Build(const AppliedPlan& plan,
                                     const Scheduler& scheduler) {
   sequences_.clear();
   tokens_.clear();
@@ -12,10 +14,14 @@ const StepInput& StepBuilder::Build(const BatchPlan& plan,
   logits_rows_.clear();
   samples_.clear();
   scores_.clear();
-  for (const PlannedSequence& planned : plan.sequences) {
+  for (const AppliedSequence& planned : plan.sequences) {
     const Sequence& sequence = scheduler.sequence(planned.id);
     const int32_t first_row = static_cast<int32_t>(tokens_.size());
     sequences_.push_back(&sequence);
+    if (planned.count == 0) {
+      AddFork(sequence);
+      continue;
+    }
     sequence_inputs_.push_back({.first_row = first_row,
                                 .num_rows = planned.count,
                                 .first_position = sequence.num_computed,
@@ -58,6 +64,13 @@ void StepBuilder::AddLogitsRows(const Sequence& sequence, int32_t count,
                         .sequence = index});
     logits_rows_.push_back(first_row + count - 1);
   }
+}
+
+void StepBuilder::AddFork(const Sequence& sequence) {
+  CHECK(!logits_rows_.empty() && sequence.SamplesAfter(0));
+  samples_.push_back(
+      {.logits_row = static_cast<int32_t>(logits_rows_.size()) - 1,
+       .sequence = static_cast<int32_t>(sequences_.size()) - 1});
 }
 
 }  // namespace folio

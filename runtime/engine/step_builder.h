@@ -11,7 +11,7 @@
 #include "cache/page_table.h"
 #include "runtime/base/types.h"
 #include "runtime/model/step_input.h"
-#include "scheduler/batch_plan.h"
+#include "scheduler/applied_plan.h"
 #include "scheduler/scheduler.h"
 
 namespace folio {
@@ -19,9 +19,9 @@ namespace folio {
 // Owns the arrays behind a StepInput and keeps their memory between steps.
 class StepBuilder {
  public:
-  // Flattens `plan`, which has been applied. O(tokens of the plan). Both
-  // results are valid until the next Build or until the scheduler changes.
-  const StepInput& Build(const BatchPlan& plan, const Scheduler& scheduler);
+  // Flattens a plan that has been applied. O(tokens of the plan). Both results
+  // are valid until the next Build or until the scheduler changes.
+  const StepInput& Build(const AppliedPlan& plan, const Scheduler& scheduler);
 
   // The sequences of the plan, in its order.
   std::span<const Sequence* const> sequences() const { return sequences_; }
@@ -30,6 +30,8 @@ class StepBuilder {
   void AddRows(const Sequence& sequence, int32_t count, const KvCache& cache);
   void AddLogitsRows(const Sequence& sequence, int32_t count,
                      int32_t first_row);
+  // A fork samples the last row of logits that there is.
+  void AddFork(const Sequence& sequence);
 
   std::vector<const Sequence*> sequences_;
   std::vector<TokenId> tokens_;

@@ -26,13 +26,13 @@ struct SequenceInput {
 // A sample to take. Several may name one row: the first tokens of forks.
 struct SampleInput {
   int32_t logits_row;  // Index into StepInput::logits_rows.
-  int32_t sequence;    // Index into StepInput::sequences.
+  int32_t sequence;    // Index into those of the step, forks included.
 };
 
 // A known token to score: a prompt token by the row before it.
 struct ScoreInput {
   int32_t logits_row;  // Index into StepInput::logits_rows.
-  int32_t sequence;    // Index into StepInput::sequences.
+  int32_t sequence;    // As in SampleInput.
   TokenId token;
 };
 
@@ -42,6 +42,7 @@ struct StepInput {
   std::span<const TokenId> tokens;     // [num_rows], each in the vocabulary.
   std::span<const int32_t> positions;  // [num_rows]
   std::span<const Slot> slots;         // [num_rows], where K/V is written.
+  // Those that compute something: a fork only samples.
   std::span<const SequenceInput> sequences;
   // Rows, ascending, whose logits somebody will read.
   std::span<const int32_t> logits_rows;

@@ -24,9 +24,7 @@ int64_t NumEntries(const TokenEvent& event) {
 GenerateReactor::GenerateReactor(Engine* engine, RequestId id, std::string name,
                                  uint64_t seed)
     : engine_(engine), id_(id), name_(std::move(name)) {
-  v1::GenerateResponse& first = pending_.emplace_back();
-  first.set_request_id(name_);
-  first.set_seed(seed);
+  AddPending(/*sample=*/0).response.set_seed(seed);
 }
 
 void GenerateReactor::Deliver(std::span<const TokenEvent> events) {
@@ -42,21 +40,36 @@ void GenerateReactor::Deliver(std::span<const TokenEvent> events) {
   Act(action);
 }
 
+GenerateReactor::Pending& GenerateReactor::AddPending(int32_t sample) {
+  Pending& pending = pending_.emplace_back();
+  pending.response.set_request_id(name_);
+  pending.response.set_sample_index(sample);
+  growing_[sample] = &pending;
+  return pending;
+}
+
 v1::GenerateResponse& GenerateReactor::ResponseFor(const TokenEvent& event) {
+  // The terminal event is of all samples, and in the last message.
+  if (event.terminal && !pending_.empty()) return pending_.back().response;
   const int64_t entries = NumEntries(event);
-  if (pending_.empty() ||
-      (last_entries_ > 0 && last_entries_ + entries > kMaxEntries)) {
-    pending_.emplace_back().set_request_id(name_);
-    last_entries_ = 0;
-  }
-  last_entries_ += entries;
-  return pending_.back();
+  const auto found = growing_.find(event.sample_index);
+  const bool has_room = found != growing_.end() &&
+                        (found->second->num_entries == 0 ||
+                         found->second->num_entries + entries <= kMaxEntries);
+  Pending& pending = has_room ? *found->second : AddPending(event.sample_index);
+  pending.num_entries += entries;
+  return pending.response;
 }
 
 GenerateReactor::Action GenerateReactor::NextAction() {
   if (is_writing_ || pending_.empty()) return Action::kNone;
   is_writing_ = true;
-  in_flight_ = std::move(pending_.front());
+  Pending& next = pending_.front();
+  in_flight_ = std::move(next.response);
+  const auto growing = growing_.find(in_flight_.sample_index());
+  if (growing != growing_.end() && growing->second == &next) {
+    growing_.erase(growing);
+  }
   pending_.pop_front();
   return pending_.empty() && end_.has_value() ? Action::kWriteLast
                                               : Action::kWrite;

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "folio/v1/generation.pb.h"
 #include "runtime/base/types.h"
@@ -20,9 +21,9 @@
 
 namespace folio {
 
-// One write is in flight at a time. Events that come meanwhile are gathered for
-// the next one, so a slow client costs its own memory only, and nobody waits
-// for it.
+// One write is in flight at a time. Events that come meanwhile are gathered,
+// those of each sample in a response of its own, so a slow client costs its own
+// memory only, and nobody waits for it.
 //
 // Invariant: the call is finished only after the terminal event. So the reactor
 // outlives every use that the publisher makes of it, and a cancelled call, too,
@@ -50,8 +51,15 @@ class GenerateReactor final
  private:
   enum class Action { kNone, kWrite, kWriteLast };
 
-  // These two need mutex_. After NextAction said what to do, mutex_ must be
+  // A response that is not written yet.
+  struct Pending {
+    v1::GenerateResponse response;
+    int64_t num_entries = 0;  // Its tokens and alternatives.
+  };
+
+  // These need mutex_. After NextAction said what to do, mutex_ must be
   // unlocked for Act: gRPC may run callbacks, and even the destructor, at once.
+  Pending& AddPending(int32_t sample);
   v1::GenerateResponse& ResponseFor(const TokenEvent& event);
   Action NextAction();
   void Act(Action action);
@@ -62,8 +70,9 @@ class GenerateReactor final
 
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::deque<v1::GenerateResponse> pending_;  // Events go to the last one.
-  int64_t last_entries_ = 0;  // Tokens and alternatives in pending_.back().
+  std::deque<Pending> pending_;  // In the order of writing.
+  // Of each sample the last of them, which its next events go to.
+  absl::flat_hash_map<int32_t, Pending*> growing_;
   bool is_writing_ = false;
 
   // Written under mutex_, and then left alone while gRPC uses it: until

@@ -6,17 +6,27 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "runtime/server/duration_conversion.h"
 
 namespace folio {
 namespace {
 
-// A google.protobuf.Duration, or a Timestamp, which is one since the epoch.
-template <typename SecondsAndNanos>
-void SetDuration(absl::Duration duration, SecondsAndNanos& proto) {
-  const int64_t seconds = absl::ToInt64Seconds(duration);
-  proto.set_seconds(seconds);
-  proto.set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(duration - absl::Seconds(seconds))));
+v1::WaitReason ToProto(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kNone:
+      return v1::WAIT_REASON_UNSPECIFIED;
+    case WaitReason::kTokens:
+      return v1::WAIT_REASON_TOKENS;
+    case WaitReason::kSequences:
+      return v1::WAIT_REASON_SEQUENCES;
+    case WaitReason::kPages:
+      return v1::WAIT_REASON_PAGES;
+    case WaitReason::kWatermark:
+      return v1::WAIT_REASON_WATERMARK;
+    case WaitReason::kPolicy:
+      return v1::WAIT_REASON_POLICY;
+  }
+  return v1::WAIT_REASON_UNSPECIFIED;
 }
 
 void SetSequences(const MemoryReport& memory, const RequestRegistry& registry,
@@ -26,6 +36,7 @@ void SetSequences(const MemoryReport& memory, const RequestRegistry& registry,
     const SequenceMemory& sequence = memory.sequences[i];
     v1::SequenceMemory& entry = *proto.add_sequences();
     entry.set_request_id(std::move(names[i]));
+    entry.set_sample_index(sequence.sample_index);
     entry.set_pages(sequence.pages);
     entry.set_shared_pages(sequence.shared_pages);
     entry.set_tokens(sequence.tokens);
@@ -47,6 +58,8 @@ void SetMemory(const MemoryReport& memory, const RequestRegistry& registry,
   proto.set_pages_in_use(memory.pages_in_use);
   proto.set_pages_cached(memory.pages_cached);
   proto.set_duplicate_pages_saved(memory.duplicate_pages_saved);
+  proto.set_pages_shared(memory.pages_shared);
+  proto.set_shared_saved_bytes(memory.bytes_shared());
   proto.set_tokens_held(memory.tokens_held);
   proto.set_reserved_bytes(memory.bytes_reserved());
   proto.set_holding_bytes(memory.bytes_holding());
@@ -70,6 +83,17 @@ v1::BatchReport ToProto(const BatchReport& report,
   proto.set_sequences_running(report.sequences_running);
   proto.set_sequences_waiting(report.sequences_waiting);
   proto.set_sequences_preempted(report.sequences_preempted);
+  proto.set_wait_reason(ToProto(report.wait_reason));
+  proto.set_prefix_query_tokens(report.prefix_query_tokens);
+  proto.set_prefix_hit_tokens(report.prefix_hit_tokens);
+  proto.set_pages_evicted(report.pages_evicted);
+  proto.set_pages_copied(report.pages_copied);
+  if (report.predicted_duration > absl::ZeroDuration()) {
+    SetDuration(report.predicted_duration, *proto.mutable_predicted_duration());
+  }
+  if (report.commit_interval > absl::ZeroDuration()) {
+    SetDuration(report.commit_interval, *proto.mutable_commit_interval());
+  }
   SetMemory(report.memory, registry, *proto.mutable_memory());
   return proto;
 }

@@ -23,12 +23,6 @@ absl::Status CheckEdgeFields(const v1::GenerateRequest& proto,
         absl::StrCat("request_id has ", proto.request_id().size(),
                      " bytes; it may have ", kMaxRequestIdBytes, " at most"));
   }
-  if (proto.has_n() && proto.n() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("n is ", proto.n(),
-                     "; only 1 is possible, more than one sample is not "
-                     "supported yet"));
-  }
   return absl::OkStatus();
 }
 
@@ -73,6 +67,9 @@ absl::StatusOr<Request> RequestFromProto(const v1::GenerateRequest& proto,
   request.stop_tokens.assign(proto.stop_token_ids().begin(),
                              proto.stop_token_ids().end());
   request.ignore_eos = proto.ignore_eos();
+  if (proto.has_n()) request.n = proto.n();
+  request.priority = proto.priority();  // Absent: 0.
+  request.tenant = proto.tenant();
   return request;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "runtime/server/duration_conversion.h"
+
 namespace folio {
 namespace {
 
@@ -46,6 +48,12 @@ void AppendToProto(const TokenEvent& event, v1::GenerateResponse& response) {
     usage.set_prompt_tokens(event.usage.prompt_tokens);
     usage.set_generated_tokens(event.usage.generated_tokens);
     usage.set_preemptions(event.usage.preemptions);
+    usage.set_cached_tokens(event.usage.cached_tokens);
+    usage.set_peak_pages(event.usage.peak_pages);
+    SetDuration(event.usage.queue_duration, *usage.mutable_queue_duration());
+    SetDuration(event.usage.prefill_duration,
+                *usage.mutable_prefill_duration());
+    SetDuration(event.usage.decode_duration, *usage.mutable_decode_duration());
     return;
   }
   response.set_sample_index(event.sample_index);

@@ -25,9 +25,11 @@ class MemoryReportTest : public testing::Test {
                /*num_pages=*/10) {
     EXPECT_TRUE(cache_.Grow(first_, 17));  // 3 pages.
     EXPECT_TRUE(cache_.Grow(second_, 8));  // 1 page.
-    StartReport(cache_, 10 * kPageBytes + 7, /*context_length=*/100, report_);
-    AddToReport(cache_, first_, SequenceId{1}, RequestId{1}, 17, report_);
-    AddToReport(cache_, second_, SequenceId{2}, RequestId{2}, 5, report_);
+    MemoryReporter reporter(&cache_, 10 * kPageBytes + 7,
+                            /*context_length=*/100);
+    reporter.Start(report_);
+    reporter.Add(first_, SequenceId{1}, RequestId{1}, 0, 17, report_);
+    reporter.Add(second_, SequenceId{2}, RequestId{2}, 0, 5, report_);
   }
   ~MemoryReportTest() override {
     cache_.Release(first_);
@@ -65,11 +67,34 @@ TEST_F(MemoryReportTest, Numbers) {
 
 TEST_F(MemoryReportTest, EmptyPoolWastesNothing) {
   KvCache empty(cache_.layout(), 10);
-  StartReport(empty, 10 * kPageBytes, 100, report_);
+  MemoryReporter(&empty, 10 * kPageBytes, 100).Start(report_);
   report_.CheckIdentities();
   EXPECT_EQ(report_.pages_free, 10);
   EXPECT_EQ(report_.waste_share(), 0);
   EXPECT_EQ(report_.bytes_contiguous(), 0);
+}
+
+// A fork of the first table: three pages that both hold, 17 tokens in them.
+TEST_F(MemoryReportTest, SharedPagesCountOnce) {
+  PageTable fork;
+  cache_.Fork(first_, fork);
+  MemoryReporter reporter(&cache_, 10 * kPageBytes + 7, 100);
+  for (int round = 0; round < 2; ++round) {
+    reporter.Start(report_);
+    reporter.Add(first_, SequenceId{1}, RequestId{1}, 0, 17, report_);
+    reporter.Add(fork, SequenceId{3}, RequestId{1}, 1, 17, report_);
+    reporter.Add(second_, SequenceId{2}, RequestId{2}, 0, 5, report_);
+    report_.CheckIdentities();
+    EXPECT_EQ(report_.pages_in_use, 4);
+    EXPECT_EQ(report_.pages_shared, 3);
+    EXPECT_EQ(report_.duplicate_pages_saved, 3);
+    EXPECT_EQ(report_.bytes_shared(), 3 * kPageBytes);
+    EXPECT_EQ(report_.tokens_held, 22);
+    EXPECT_EQ(report_.sequences[0].shared_pages, 3);
+    EXPECT_EQ(report_.sequences[1].tokens, 17);
+    EXPECT_EQ(report_.sequences[2].shared_pages, 0);
+  }
+  cache_.Release(fork);
 }
 
 TEST_F(MemoryReportTest, EveryBrokenIdentityIsNoticed) {
@@ -87,6 +112,7 @@ TEST_F(MemoryReportTest, EveryBrokenIdentityIsNoticed) {
       },
       [](MemoryReport& r) { ++r.duplicate_pages_saved; },
       [](MemoryReport& r) { --r.tokens_held; },
+      [](MemoryReport& r) { r.pages_shared = 5; },
       [](MemoryReport& r) { r.sequences.pop_back(); },
       [](MemoryReport& r) { r.sequences[0].tokens = 25; },
       [](MemoryReport& r) { r.sequences[0].shared_pages = 4; },

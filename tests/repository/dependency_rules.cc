@@ -54,6 +54,9 @@ const DependencyTable& Dependencies() {
         // `folio bench` prints the machine's limits beside what it reached.
         {"runtime/kernels", {"runtime/kernels/product_ceiling.h"}},
         {"runtime/tokenizer"},
+        // Flags are made of the table of policies.
+        {"scheduler",
+         {"scheduler/scheduler_options.h", "scheduler/scheduling_policy.h"}},
         {"cache"},
         {"proto"}}},
       {"bench",

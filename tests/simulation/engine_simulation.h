@@ -36,6 +36,12 @@ class EngineSimulation {
   int64_t num_steps() const { return num_steps_; }
 
  private:
+  struct Sample {
+    std::vector<TokenId> received;
+    std::string text;
+    FinishReason finish = FinishReason::kNone;
+  };
+
   // What the simulation knows of a live request without asking the engine.
   struct Client {
     Request request;
@@ -43,10 +49,9 @@ class EngineSimulation {
     std::vector<TokenId> expected;  // To be generated, were it left alone.
     FinishReason expected_finish{};
     bool cancelled = false;
-    std::vector<TokenId> received;
+    std::vector<Sample> samples;  // [n]
     std::vector<TokenId> prompt_scored;
-    std::string text;
-    FinishReason sample_finish = FinishReason::kNone;
+    bool was_admitted = false;
     int64_t steps_left = 0;  // Until it must have ended.
   };
 
@@ -56,24 +61,37 @@ class EngineSimulation {
   void Count(const std::string& event) { ++(*counts_)[event]; }
 
   EngineOptions RandomOptions();
+  void RandomPolicy(SchedulerOptions& options);
   Request RandomRequest();
-  void SubmitRandomRequest();
+  std::vector<TokenId> RandomPrompt();
+  void Submit(Request request);
   void SubmitInvalidRequest();
   void Expect(Client& client) const;
   void CancelRandomClient();
   void PreemptRandomClient();
-  // The most steps in which `client`, when it is the oldest, comes to its end:
-  // the oldest gets a token at least in every step and is never preempted for
-  // another. (When all is recomputed, each token costs all before it again.)
+  // The most steps that compute for `client` alone: each computes a token at
+  // least, and each sample is computed again at most as often as it can be
+  // preempted. (When all is recomputed, each token costs all before it again.)
   int64_t StepsFor(const Client& client) const;
-  // The same for all live clients, one after the other: first come, first
-  // served.
-  int64_t StepBound() const;
+  // Gives a new client as many steps as all that may be served before it need,
+  // and adds its own to the others' that it may be served before.
+  void SetStepBound(Client& client);
   std::string StateOf(RequestId request);
 
   void TakeStep();
   void AuditStep();
+  // What a tenant is served, while it has requests waiting.
+  struct TenantAudit {
+    int64_t served = 0;                   // Cost, as the policy counts it.
+    int64_t backlogged_since = -1;        // Step; -1: nothing waits.
+    std::map<std::string, int64_t> lead;  // Over others, when both began.
+  };
+  void NoteAdmitted(Client& client);
+  void AuditFairness();
+  void AuditSharing();
   void Receive(const TokenEvent& event);
+  void CheckSample(const Client& client, const Sample& sample,
+                   FinishReason reason) const;
   void CheckEnd(const Client& client, const TokenEvent& event);
   void MixIntoTrace(uint64_t value);
 
@@ -89,6 +107,8 @@ class EngineSimulation {
   StepOutput output_;
 
   std::map<RequestId, Client> clients_;
+  std::vector<std::vector<TokenId>> prompts_;  // Lately; some come again.
+  std::map<std::string, TenantAudit> tenants_;
   std::vector<RequestId> ended_;  // Lately, to cancel when it is too late.
   double arrival_rate_ = 0;       // Requests a step.
   int64_t num_steps_ = 0;

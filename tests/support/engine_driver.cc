@@ -13,18 +13,28 @@ void Extend(std::vector<T>& all, const std::vector<T>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-void Receive(const TokenEvent& event, Generated& generated) {
-  CHECK_EQ(generated.num_terminal_events, 0) << "an event after the terminal";
+void Receive(const TokenEvent& event, Generated& request) {
+  CHECK_EQ(request.num_terminal_events, 0) << "an event after the terminal";
+  if (event.terminal) {
+    request.usage = event.usage;
+    ++request.num_terminal_events;
+    return;
+  }
+  if (event.sample_index > static_cast<int32_t>(request.others.size())) {
+    request.others.resize(event.sample_index);
+  }
+  Generated& generated = event.sample_index == 0
+                             ? request
+                             : request.others[event.sample_index - 1];
+  CHECK(generated.finish_reason == FinishReason::kNone)
+      << "an event after the sample's last";
   Extend(generated.tokens, event.sampled.tokens);
   Extend(generated.logprobs, event.sampled.logprobs);
   Extend(generated.top, event.sampled.top);
   Extend(generated.prompt_tokens, event.prompt.tokens);
   Extend(generated.prompt_logprobs, event.prompt.logprobs);
   generated.text += event.text;
-  if (!event.terminal) return;
   generated.finish_reason = event.finish_reason;
-  generated.usage = event.usage;
-  ++generated.num_terminal_events;
 }
 
 }  // namespace

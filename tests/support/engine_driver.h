@@ -14,7 +14,7 @@
 
 namespace folio {
 
-// All that one request was given.
+// All that one request was given: its first sample, and the others.
 struct Generated {
   RequestId id{};
   std::vector<TokenId> tokens;
@@ -26,6 +26,7 @@ struct Generated {
   FinishReason finish_reason = FinishReason::kNone;
   Usage usage;
   int num_terminal_events = 0;
+  std::vector<Generated> others;  // [n - 1], without usage.
 };
 
 // Submits `requests` and steps until nothing is live. Every submission must

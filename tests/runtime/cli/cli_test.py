@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from folio_binary import Folio, Server, TIMEOUT_SECONDS
+from folio_binary import Folio, Server, Terminal, TIMEOUT_SECONDS
 
 COMMANDS = ("serve", "generate", "memory", "inspect", "tokenize", "bench")
 PROMPT = "Where is every byte of this?"
@@ -29,6 +29,26 @@ proto_path = None
 
 def generate(*args):
     return folio.json_lines("generate", *args)
+
+
+def counts_of(last):
+    """The last object of `generate --json`, without what differs each time."""
+    usage = {name: value for name, value in last["usage"].items()
+             if not name.endswith("_duration")}
+    return {**last, "usage": usage}
+
+
+def fields_of(message):
+    """Names of a message's fields, as the .proto files have them."""
+    folder = os.path.dirname(proto_path)
+    text = ""
+    for name in ("generation", "introspection"):
+        with open(os.path.join(folder, name + ".proto"),
+                  encoding="utf-8") as file:
+            text += file.read()
+    body = re.search(rf"^message {message} {{\n(.*?)^}}", text, re.M | re.S)[1]
+    body = re.sub(r"//.*", "", body)
+    return re.findall(r"(\w+) = \d+;", body)
 
 
 def interrupt(process):
@@ -118,6 +138,27 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--server", "::1:80"), "'::1:80'"),
                 (("serve", "--listen", "nowhere"), "'nowhere'"),
                 (("serve", "--listen", "127.0.0.1:65536"), "0 to 65535"),
+                (("serve", "--policy", "lifo"), "fcfs,priority,fair"),
+                (("serve", "--target-itl", "50"), "such as 50ms"),
+                (("serve", "--target-itl", "-1s"), "above zero"),
+                (("serve", "--priority-ageing", "0s"), "above zero"),
+                (("serve", "--max-prefill-share", "0"), "--max-prefill-share"),
+                (("serve", "--max-prefill-share", "1.5"), "1.5"),
+                (("serve", "--watermark", "-1"), "--watermark"),
+                (("serve", "--watermark", "1.5"), "--watermark"),
+                (("serve", "--max-waiting-requests", "-1"),
+                 "--max-waiting-requests"),
+                (("serve", "--max-waiting-tokens", "-1"),
+                 "--max-waiting-tokens"),
+                (("serve", "--max-tenant-requests", "x"),
+                 "--max-tenant-requests"),
+                (("serve", "--no-prefix-cache=maybe"), "--no-prefix-cache"),
+                ((*there, "--no-prefix-cache"), "--no-prefix-cache"),
+                # Of no use to one request.
+                ((*here, "--policy", "fair"), "--policy"),
+                ((*here, "--n", "0"), "--n"),
+                ((*here, "--n", "65537"), "65536"),
+                ((*here, "--priority", "high"), "--priority"),
                 (("bench", "--streams", "99999999"), "65536"),
                 (("bench", "--streams", "1,0"), "--streams"),
                 (("bench", "--streams", ""), "--streams"),
@@ -140,9 +181,14 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--top-p", "1.5"), "top_p is 1.5"),
                 ((*here, "--logprobs", "21"), "logprobs"),
                 ((*here, "--max-tokens", "-1"), "max_tokens"),
+                ((*here, "--n", "33"), "n is 33; it must be 1 to 32"),
+                ((*here, "--priority", "101"), "priority is 101"),
+                ((*here, "--tenant", "x" * 257), "tenant has 257 bytes"),
+                (("serve", "--max-prefill-share", "nan"),
+                 "max_prefill_share is nan"),
                 ((*here, "--page-size", "12"), "12"),
                 ((*here, "--kv-pool", "1KiB"), "pool"),
-                ((*here, "--max-batch-tokens", "4"), "4"),
+                ((*here, "--max-batch-tokens", "4", "--max-batch-sequences", "8"), "4"),
                 ((*here, "--model", "no-such-folder"), "no-such-folder"),
                 ((*here, "--model", "x"), "expected a GGUF file, or a folder"),
                 ((*here, "--model", "random:arch=mamba"), "mamba"),
@@ -157,6 +203,8 @@ class ErrorTest(unittest.TestCase):
 
     def test_bytes_that_are_no_text(self):
         self.assert_refused(("generate", "--prompt", b"\xff"), 1, "UTF-8")
+        self.assert_refused(("generate", "--prompt", "x", "--tenant", b"\xff"),
+                            1, "--tenant is not valid UTF-8")
 
     def test_nobody_listens(self):
         for args in [("memory",), ("generate", "--prompt", "x")]:
@@ -227,9 +275,16 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(len(last["token_ids"]), 12)
         self.assertEqual(last["text"], bytes(last["token_ids"]).decode())
         self.assertEqual(last["finish_reason"], "length")
-        self.assertEqual(last["usage"], {"prompt_tokens": len(PROMPT),
-                                         "generated_tokens": 12,
-                                         "preemptions": 0})
+        usage = last["usage"]
+        self.assertEqual(list(usage), fields_of("Usage"))
+        self.assertEqual(counts_of(last)["usage"], {
+            "prompt_tokens": len(PROMPT), "generated_tokens": 12,
+            "preemptions": 0, "cached_tokens": 0,
+            # The last token's K/V is never needed.
+            "peak_pages": -(-(len(PROMPT) + 11) // 16)})
+        for name in ("queue_duration", "prefill_duration", "decode_duration"):
+            self.assertGreater(usage[name], 0)
+            self.assertLess(usage[name], TIMEOUT_SECONDS)
         for delta in deltas:
             self.assertEqual(list(delta), ["token_ids", "text"])
         self.assertGreater(len(deltas), 1)
@@ -282,16 +337,19 @@ class GenerateTest(unittest.TestCase):
 
     def test_text_and_token_ids_are_the_same_prompt(self):
         ids = ",".join(map(str, PROMPT.encode()))
-        self.assertEqual(
-            generate("--prompt", PROMPT, "--max-tokens", "9", "--seed", "1"),
-            generate("--token-ids", ids, "--max-tokens", "9", "--seed", "1"))
+        args = ("--max-tokens", "9", "--seed", "1")
+        *deltas, last = generate("--prompt", PROMPT, *args)
+        *same_deltas, same = generate("--token-ids", ids, *args)
+        self.assertEqual(deltas, same_deltas)
+        self.assertEqual(counts_of(last), counts_of(same))
 
     def test_a_drawn_seed_can_be_used_again(self):
         args = ("--prompt", PROMPT, "--max-tokens", "24", "--temperature", "1")
         first, second = generate(*args)[-1], generate(*args)[-1]
         self.assertNotEqual(first["seed"], second["seed"])
         self.assertNotEqual(first["token_ids"], second["token_ids"])
-        self.assertEqual(generate(*args, "--seed", str(first["seed"]))[-1], first)
+        again = generate(*args, "--seed", str(first["seed"]))[-1]
+        self.assertEqual(counts_of(again), counts_of(first))
 
     def test_here_there_and_without_a_cache(self):
         common = ("--prompt", PROMPT, "--max-tokens", "40", *LOGPROBS)
@@ -301,10 +359,73 @@ class GenerateTest(unittest.TestCase):
                         "18446744073709551615")
                 here = generate(*args)[-1]
                 self.assertEqual(here["seed"], 2**64 - 1)
-                there = generate(*args, "--server", server.address)[-1]
-                self.assertEqual(there, here)
+                # (Another tenant for each, so that nothing is cached.)
+                there = generate(*args, "--tenant", temperature, "--server",
+                                 server.address)[-1]
                 # Not a bit depends on when keys and values were computed.
-                self.assertEqual(generate(*args, "--no-cache")[-1], here)
+                again = generate(*args, "--no-cache")[-1]
+                for last in (here, there, again):
+                    # Pages are smaller there, and taken again and again
+                    # without a cache.
+                    for name in ("peak_pages", "preemptions"):
+                        del last["usage"][name]
+                self.assertEqual(counts_of(there), counts_of(here))
+                self.assertEqual(counts_of(again), counts_of(here))
+
+    SAMPLES = ("--prompt", PROMPT, "--max-tokens", "12", "--temperature", "1")
+
+    def test_samples_are_those_of_their_seeds(self):
+        seed = 2**64 - 2  # The third sample's is 0.
+        alone = [generate(*self.SAMPLES, *LOGPROBS, "--seed",
+                          str((seed + i) % 2**64))[-1] for i in range(3)]
+        args = (*self.SAMPLES, *LOGPROBS, "--seed", str(seed), "--n", "3")
+        with Server(folio) as server:
+            for where in ((), ("--no-cache",), ("--server", server.address)):
+                *pieces, last = generate(*args, *where)
+                self.assertEqual(list(last), ["samples", "usage", "seed",
+                                              "prompt_logprobs"])
+                self.assertEqual(last["samples"], [
+                    {key: one[key] for key in ("token_ids", "text",
+                                               "finish_reason", "logprobs")}
+                    for one in alone])
+                self.assertEqual(last["prompt_logprobs"],
+                                 alone[0]["prompt_logprobs"])
+                self.assertEqual(last["usage"]["generated_tokens"], 36)
+                self.assertEqual(last["seed"], seed)
+                for piece in pieces:
+                    self.assertEqual(list(piece),
+                                     ["sample_index", "token_ids", "text"])
+                for index, one in enumerate(alone):
+                    own = [p for p in pieces if p["sample_index"] == index]
+                    self.assertEqual(sum((p["token_ids"] for p in own), []),
+                                     one["token_ids"])
+                    self.assertEqual("".join(p["text"] for p in own),
+                                     one["text"])
+
+    def test_text_of_samples_comes_sample_after_sample(self):
+        args = (*self.SAMPLES, "--seed", "5", "--n", "3")
+        samples = generate(*args)[-1]["samples"]
+        self.assertEqual(len({sample["text"] for sample in samples}), 3)
+        result = folio.run("generate", *args)
+        self.assertEqual(
+            result.stdout,
+            "{}\n--- sample 1\n{}\n--- sample 2\n{}\n".format(
+                *(sample["text"] for sample in samples)))
+
+    def test_samples_without_tokens(self):
+        *pieces, last = generate("--prompt", PROMPT, "--max-tokens", "0",
+                                 "--n", "2")
+        self.assertEqual(pieces, [])
+        self.assertEqual(last["samples"], 2 * [
+            {"token_ids": [], "text": "", "finish_reason": "length"}])
+
+    def test_cached_prompts(self):
+        with Server(folio) as server:
+            cached = [generate("--server", server.address, "--prompt", PROMPT,
+                               "--max-tokens", "1", "--priority", "-7",
+                               "--tenant", tenant)[-1]["usage"]["cached_tokens"]
+                      for tenant in ("a", "a", "b")]
+        self.assertEqual(cached, [0, len(PROMPT) // 16 * 16, 0])
 
     def test_errors_of_a_server(self):
         with Server(folio) as server:
@@ -391,15 +512,6 @@ class ServeTest(unittest.TestCase):
             self.assertEqual(report["memory"]["pages_in_use"], 0)
 
 
-def fields_of(message):
-    """Names of a message's fields, as the .proto file has them."""
-    with open(proto_path, encoding="utf-8") as file:
-        text = file.read()
-    body = re.search(rf"^message {message} {{\n(.*?)^}}", text, re.M | re.S)[1]
-    body = re.sub(r"//.*", "", body)
-    return re.findall(r"(\w+) = \d+;", body)
-
-
 class MemoryTest(unittest.TestCase):
     def assert_identities(self, m):
         self.assertEqual(m["pages_total"], m["pages_free"] + m["pages_in_use"] +
@@ -427,6 +539,9 @@ class MemoryTest(unittest.TestCase):
             interrupt(request)
         for report in reports:
             self.assertCountEqual(report, fields_of("BatchReport"))
+            self.assertEqual(report["wait_reason"], "none")
+            self.assertGreaterEqual(report["prefix_query_tokens"],
+                                    report["prefix_hit_tokens"])
             memory = report["memory"]
             self.assertCountEqual(memory, fields_of("MemoryReport"))
             self.assertEqual(len(memory["sequences"]), 1)
@@ -441,6 +556,22 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual([r["step"] for r in reports],
                          list(range(first, first + 5)))
 
+    def test_says_why_the_next_one_waits(self):
+        with Server(folio, *SLOW, "--max-batch-sequences", "1") as server:
+            requests = [folio.start("generate", "--server", server.address,
+                                    "--prompt", PROMPT) for _ in range(2)]
+            follower = folio.start("memory", "--server", server.address,
+                                   "--follow", "--json")
+            while True:
+                report = json.loads(follower.stdout.readline())
+                if report["sequences_waiting"] == 1 and report["step"] > 1:
+                    break
+            for process in (follower, *requests):
+                interrupt(process)
+        self.assertEqual(report["wait_reason"], "sequences")
+        # There was a step before, to measure from.
+        self.assertGreater(report["commit_interval"], 0)
+
     def test_at_rest(self):
         with Server(folio, "--kv-pool", "8MiB") as server:
             (report,) = folio.json_lines("memory", "--server", server.address)
@@ -454,6 +585,8 @@ class MemoryTest(unittest.TestCase):
         for needle in ("8MiB (8388608 bytes)", "contiguous",
                        f" pages x {memory['page_bytes']} bytes + remainder",
                        "waste        0B = ",
+                       "cached       0B = 0 pages x ",
+                       "shared       0 of the pages in use; saves 0B = ",
                        f"{memory['pages_total']} total",
                        f"0 tokens held x {memory['bytes_per_token']} bytes "):
             self.assertIn(needle, table.stdout)
@@ -471,6 +604,106 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual((follower.returncode, errors), (0, ""))
         self.assertEqual([int(line.split()[0]) for line in lines.splitlines()],
                          list(range(1, num_tokens + 1)))
+
+
+class LiveTest(unittest.TestCase):
+    """`folio memory --follow` on a terminal."""
+
+    ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
+    LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
+
+    def follow(self, server):
+        return Terminal(folio, "memory", "--server", server.address, "--follow")
+
+    def assert_restored(self, terminal, times=1):
+        self.assertEqual(terminal.shown.count(self.ENTER), times)
+        self.assertEqual(terminal.shown.count(self.LEAVE), times)
+        # What stays is the last table, with no sequence that moves the cursor.
+        rest = terminal.shown.rpartition(self.LEAVE)[2]
+        self.assertIn(b"folio memory", rest)
+        self.assertNotIn(b"\x1b", rest.replace(b"^C", b""))
+
+    def test_draws_and_ends_with_ctrl_c(self):
+        with Server(folio, *SLOW) as server:
+            with self.follow(server) as terminal:
+                terminal.read_until(b"0 running, 0 waiting")
+                request = folio.start("generate", "--server", server.address,
+                                      "--prompt", PROMPT, "--n", "2")
+                terminal.read_until(b"2 running, 0 waiting")
+                frame = terminal.read_until(b"\x1b[J")
+                terminal.write(b"\x03")
+                self.assertEqual(terminal.read_to_end(), -signal.SIGINT)
+                self.assertEqual(terminal.errors, b"")
+            interrupt(request)
+        self.assert_restored(terminal)
+        for needle in (b"# in use", b"+ cached", b". free", b"prefix hits",
+                       b"0 prefill + 2 decode tokens"):
+            self.assertIn(needle, terminal.shown)
+        for frame in terminal.shown.split(b"\x1b[H")[1:]:
+            self.assertLess(frame.count(b"\n"), 2 * Terminal.ROWS)
+
+    def test_is_drawn_ten_times_a_second_at_most(self):
+        with Server(folio) as server, self.follow(server) as terminal:
+            terminal.read_until(b"\x1b[J")
+            start = time.monotonic()
+            for _ in range(3):
+                generate("--server", server.address, "--prompt", PROMPT,
+                         "--max-tokens", "300", "--ignore-eos")
+            server.stop(signal.SIGTERM)
+            self.assertEqual(terminal.read_to_end(), 0)
+            seconds = time.monotonic() - start
+            self.assertEqual(terminal.errors, b"")
+        self.assert_restored(terminal)
+        # And once more at the end.
+        self.assertLessEqual(terminal.shown.count(b"\x1b[H"),
+                             10 * seconds + 3)
+        # The last batch is shown, however soon it came after others.
+        rest = terminal.shown.rpartition(self.LEAVE)[2]
+        self.assertIn(b"step 900 ", rest)
+
+    def test_stops_and_goes_on(self):
+        with Server(folio) as server, self.follow(server) as terminal:
+            terminal.read_until(b"\x1b[J")
+            terminal.write(b"\x1a")  # Ctrl-Z
+            terminal.read_until(self.LEAVE)
+            _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+            self.assertTrue(os.WIFSTOPPED(status))
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.read_until(b"\x1b[J")
+            terminal.process.send_signal(signal.SIGTERM)
+            self.assertEqual(terminal.read_to_end(), -signal.SIGTERM)
+        self.assert_restored(terminal, times=2)
+
+    def test_a_server_that_is_gone(self):
+        with Server(folio) as server:
+            with self.follow(server) as terminal:
+                terminal.read_until(b"\x1b[J")
+                server.stop(signal.SIGKILL)
+                self.assertEqual(terminal.read_to_end(), 1)
+                self.assertIn(b"the connection to ", terminal.errors)
+        self.assert_restored(terminal)
+        # One that was never there changes no screen.
+        with self.follow(server) as terminal:
+            self.assertEqual(terminal.read_to_end(), 1)
+            self.assertEqual(terminal.shown, b"")
+
+    def test_follows_the_size_of_the_terminal(self):
+        with Server(folio) as server, self.follow(server) as terminal:
+            terminal.read_until(b"[" + 97 * b"." + b"]")
+            terminal.resize(60)
+            terminal.read_until(b"[" + 57 * b"." + b"]")
+            terminal.write(b"\x03")
+            terminal.read_to_end()
+        self.assert_restored(terminal)
+
+    def test_a_terminal_that_cannot_gets_lines(self):
+        with Server(folio) as server:
+            with Terminal(folio, "memory", "--server", server.address,
+                          "--follow", term="dumb") as terminal:
+                terminal.read_until(b" waste ")
+                terminal.write(b"\x03")
+                terminal.read_to_end()
+            self.assertNotIn(b"\x1b", terminal.shown)
 
 
 class EmbeddedModelTest(unittest.TestCase):

@@ -1,8 +1,14 @@
 """How the tests here run the `folio` binary."""
 
+import fcntl
 import json
+import os
+import pty
+import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 # A small model whose tokens are bytes, so that tests know them.
@@ -48,6 +54,64 @@ class Folio:
                                 stdout=stdout, stderr=subprocess.PIPE,
                                 restore_signals=restore_signals,
                                 text=True, encoding="utf-8")
+
+
+class Terminal:
+    """A command on a terminal of 100 columns, for a `with` block."""
+
+    ROWS = 30
+
+    def __init__(self, folio, *args, term="xterm"):
+        self._master, slave = pty.openpty()
+        self.resize(100)
+        self.shown = b""  # All that came so far.
+        # A session of its own, so that Ctrl-C goes to it alone.
+        self.process = subprocess.Popen(
+            [folio.path, *args], stdin=slave, stdout=slave,
+            stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": term})
+        os.close(slave)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+        os.close(self._master)
+
+    def resize(self, columns):
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", self.ROWS, columns, 0, 0))
+
+    def write(self, keys):
+        os.write(self._master, keys)
+
+    def read(self):
+        """Waits for more; False at the end, when nobody has it open."""
+        ready, _, _ = select.select([self._master], [], [], TIMEOUT_SECONDS)
+        assert ready, self.shown
+        try:
+            more = os.read(self._master, 1 << 16)
+        except OSError:  # So Linux says it.
+            more = b""
+        self.shown += more
+        return bool(more)
+
+    def read_until(self, needle):
+        """Returns what came, up to the needle."""
+        start = len(self.shown)
+        while needle not in self.shown[start:]:
+            assert self.read(), self.shown
+        return self.shown[start:]
+
+    def read_to_end(self):
+        """Returns the exit status."""
+        while self.read():
+            pass
+        self.errors = self.process.communicate(timeout=TIMEOUT_SECONDS)[1]
+        return self.process.returncode
 
 
 class Server:

@@ -36,6 +36,14 @@ struct Circumstances {
   int num_others = 0;
   int64_t preempt_at_step = 0;  // 0: never.
   bool recompute_always = false;
+  std::string policy = "fcfs";
+  double max_prefill_share = 1.0;
+  bool prefix_cache = true;
+  // Without prompt logprobs, whose requests share no prefix, and once more with
+  // all of the prompt cached.
+  bool warm = false;
+  // As the first of so many samples.
+  int32_t n = 1;
 };
 
 // A model as OpenModel takes it, and the types to keep it in.
@@ -73,7 +81,10 @@ std::vector<Generated> RunProbes(const ModelCase& model_case,
   options.page_size = in.page_size;
   options.scheduler = {.max_batch_tokens = in.max_batch_tokens,
                        .max_batch_sequences = in.max_batch_sequences,
+                       .policy = in.policy,
+                       .max_prefill_share = in.max_prefill_share,
                        .recompute_always = in.recompute_always};
+  options.prefix_cache = in.prefix_cache;
   auto model = OpenModel(model_case.spec, options.model_limits(), executor,
                          model_case.types);
   CHECK(model.ok()) << model.status();
@@ -87,6 +98,16 @@ std::vector<Generated> RunProbes(const ModelCase& model_case,
   std::vector<Request> requests = {
       RandomRequest(1, vocab_size, kProbePromptTokens, 0.0f),
       RandomRequest(2, vocab_size, kProbePromptTokens, 1.0f)};
+  for (int i = 0; i < 2; ++i) {
+    requests[i].sampling.prompt_logprobs = !in.warm;
+    requests[i].n = in.n;
+    requests[i].tenant = std::string(1, static_cast<char>('a' + i));
+  }
+  if (in.warm) {
+    for (const Generated& cold : RunToEnd(**engine, requests)) {
+      CHECK_EQ(cold.usage.cached_tokens, 0);
+    }
+  }
   if (in.alone) {
     return {RunToEnd(**engine, {requests[0]})[0],
             RunToEnd(**engine, {requests[1]})[0]};
@@ -103,7 +124,8 @@ std::vector<Generated> RunProbes(const ModelCase& model_case,
                  }
                });
   for (int i = 0; i < 2; ++i) {
-    CHECK_EQ(results[i].usage.preemptions, in.preempt_at_step > 0 ? 1 : 0);
+    CHECK_EQ(results[i].usage.preemptions > 0, in.preempt_at_step > 0);
+    CHECK_EQ(results[i].usage.cached_tokens > 0, in.warm && in.prefix_cache);
   }
   results.resize(2);
   return results;
@@ -124,7 +146,9 @@ void ExpectSame(const Generated& expected, const Generated& actual) {
   EXPECT_EQ(expected.tokens, actual.tokens);
   EXPECT_TRUE(SameBits(expected.logprobs, actual.logprobs));
   EXPECT_TRUE(SameBits(expected.top, actual.top));
-  EXPECT_TRUE(SameBits(expected.prompt_logprobs, actual.prompt_logprobs));
+  if (!actual.prompt_logprobs.empty()) {
+    EXPECT_TRUE(SameBits(expected.prompt_logprobs, actual.prompt_logprobs));
+  }
   EXPECT_EQ(expected.text, actual.text);
 }
 
@@ -144,6 +168,26 @@ std::vector<Circumstances> AllCircumstances() {
        .preempt_at_step = 9},
       {.name = "preempted in decode", .preempt_at_step = 8},
       {.name = "recomputed for every token", .recompute_always = true},
+      {.name = "cached prompts", .warm = true},
+      {.name = "cached prompts, chunks, with others",
+       .max_batch_tokens = 40,
+       .page_size = 8,
+       .num_others = 14,
+       .warm = true},
+      {.name = "cached prompts, preempted", .preempt_at_step = 5, .warm = true},
+      {.name = "first of 3 samples", .n = 3},
+      {.name = "first of 3 samples, preempted, pages of 8",
+       .page_size = 8,
+       .preempt_at_step = 6,
+       .n = 3},
+      {.name = "by priority, a small share for prompts",
+       .num_others = 14,
+       .policy = "priority",
+       .max_prefill_share = 0.05},
+      {.name = "fair, no prefix cache",
+       .num_others = 14,
+       .policy = "fair",
+       .prefix_cache = false},
       {.name = "2 threads", .num_threads = 2},
       {.name = "2 threads, pages of 8, chunks, 15 others, preempted",
        .max_batch_tokens = 40,
@@ -173,6 +217,36 @@ TEST_P(BitEqualityTest, OutputDoesNotDependOnTheCompany) {
     ExpectSame(alone[0], probes[0]);
     ExpectSame(alone[1], probes[1]);
   }
+}
+
+// Each sample of several says what it would say alone with its seed.
+TEST_P(BitEqualityTest, EachSampleIsItsSoloRun) {
+  const auto executor = std::make_unique<SerialExecutor>();
+  EngineOptions options;
+  options.scheduler.max_batch_tokens = 256;
+  auto model = OpenModel(GetParam().spec, options.model_limits(),
+                         executor.get(), GetParam().types);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const int32_t vocab_size = (*model)->info().vocab_size;
+  const ByteTokenizer tokenizer(vocab_size);
+  const ManualClock clock(absl::UnixEpoch());
+  const auto engine = Engine::Create(options, *std::move(model), &tokenizer,
+                                     &clock, executor.get());
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  // So hot that even a random model's samples differ.
+  Request request = RandomRequest(2, vocab_size, kProbePromptTokens, 30.0f);
+  request.sampling.prompt_logprobs = false;
+  request.n = 4;
+  Generated samples = RunToEnd(**engine, {request})[0];
+  request.n = 1;
+  for (int i = 0; i < 4; ++i) {
+    request.sampling.seed = 2 + i;
+    (*engine)->FlushPrefixCache();
+    const Generated alone = RunToEnd(**engine, {request})[0];
+    EXPECT_EQ(alone.usage.cached_tokens, 0);
+    ExpectSame(alone, i == 0 ? samples : samples.others[i - 1]);
+  }
+  EXPECT_NE(samples.tokens, samples.others[0].tokens);
 }
 
 constexpr WantedTypes kBf16{ElementType::kBf16, ElementType::kBf16};

@@ -79,58 +79,6 @@ TEST_F(EngineTest, ExactCountsOfTokens) {
   }
 }
 
-TEST_F(EngineTest, PromptsAtTheContextLength) {
-  Make(Options(20));
-  std::vector<TokenId> prompt(kContext - 1, 3);
-  const Generated last = RunOne(MakeRequest(prompt, 10));
-  EXPECT_EQ(last.tokens, Expected(prompt, 1));
-  EXPECT_EQ(last.finish_reason, FinishReason::kLength);
-  for (int more : {1, 2}) {
-    Request request =
-        MakeRequest(std::vector<TokenId>(prompt.size() + more, 3), 10);
-    const absl::Status status = engine_->Prepare(request);
-    EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("200"));
-  }
-}
-
-TEST_F(EngineTest, PromptLargerThanThePoolIsRefusedAndBlocksNobody) {
-  Make(Options(/*num_pages=*/5));  // 80 tokens.
-  Request request = MakeRequest(std::vector<TokenId>(100, 1), 1);
-  const absl::Status status = engine_->Prepare(request);
-  EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("80"));
-  EXPECT_EQ(RunOne(MakeRequest({1, 2, 3, 4, 5}, 3)).tokens,
-            Expected({1, 2, 3, 4, 5}, 3));
-}
-
-TEST_F(EngineTest, PoolThatRunsDryPreemptsAndBothFinish) {
-  Make(Options(/*num_pages=*/4));
-  const std::vector<Generated> results =
-      RunToEnd(*engine_, {MakeRequest(std::vector<TokenId>(15, 1), 45),
-                          MakeRequest(std::vector<TokenId>(15, 2), 45)});
-  EXPECT_EQ(results[0].tokens, Expected(std::vector<TokenId>(15, 1), 45));
-  EXPECT_EQ(results[1].tokens, Expected(std::vector<TokenId>(15, 2), 45));
-  EXPECT_EQ(results[0].usage.preemptions, 0);
-  EXPECT_GE(results[1].usage.preemptions, 1);
-}
-
-TEST_F(EngineTest, EqualRequestsInAPoolForOneAllProgress) {
-  Make(Options(/*num_pages=*/5));
-  const auto request = [] { return MakeRequest({9, 9, 9}, 70); };
-  int64_t steps = 0;
-  const std::vector<Generated> results =
-      RunToEnd(*engine_, {request(), request(), request()},
-               [&](int64_t step, const auto&) { steps = step; });
-  for (const Generated& result : results) {
-    EXPECT_EQ(result.tokens, Expected({9, 9, 9}, 70));
-    EXPECT_LE(result.usage.preemptions, 3);
-  }
-  // One after the other takes 3 * 70 steps; sharing must not take longer by
-  // more than the prefills (of up to 73 tokens, 32 a step) of the preempted.
-  EXPECT_LE(steps, 3 * 70 + 3 * 3 * 3);
-}
-
 TEST_F(EngineTest, NotANumberFailsThatRequestAlone) {
   Make(Options(20));
   const std::vector<Generated> results =
@@ -141,7 +89,7 @@ TEST_F(EngineTest, NotANumberFailsThatRequestAlone) {
   EXPECT_EQ(results[2].tokens, Expected({3, 4}, 20));
   EXPECT_EQ(results[1].finish_reason, FinishReason::kError);
   EXPECT_TRUE(results[1].tokens.empty());
-  EXPECT_EQ(engine_->scheduler().cache().num_free(), 20);
+  EXPECT_EQ(engine_->scheduler().cache().num_available(), 20);
 }
 
 TEST_F(EngineTest, EmptyPromptWithoutBosIsRefused) {

@@ -24,7 +24,7 @@ TEST(EngineThreadTest, EveryRequestEndsOnceAndEveryPageComesBack) {
   EngineOptions options;
   options.kv_pool_bytes = 20 * 16 * 2 * sizeof(float);
   options.scheduler = {.max_batch_tokens = 32, .max_batch_sequences = 8};
-  options.max_waiting_requests = kThreads * kRequestsPerThread;
+  options.queue.max_waiting_requests = kThreads * kRequestsPerThread;
   const SystemClock clock;
   SerialExecutor executor;
   const ByteTokenizer tokenizer(ScriptedModel::kVocabSize);
@@ -78,7 +78,7 @@ TEST(EngineThreadTest, EveryRequestEndsOnceAndEveryPageComesBack) {
   EXPECT_EQ(terminal_events.size(), size_t{kThreads * kRequestsPerThread});
   for (const auto& [id, count] : terminal_events) EXPECT_EQ(count, 1);
   const KvCache& cache = (*engine)->scheduler().cache();
-  EXPECT_EQ(cache.num_free(), cache.num_pages());
+  EXPECT_EQ(cache.num_available(), cache.num_pages());
 }
 
 }  // namespace

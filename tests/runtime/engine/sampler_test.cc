@@ -43,8 +43,10 @@ class SamplerTest : public testing::Test {
     auto request = std::make_shared<Request>();
     request->prompt = {1, 2};
     request->sampling = params;
+    live_.push_back(std::make_unique<LiveRequest>(std::move(request)));
     sequences_.push_back(std::make_unique<Sequence>(
-        SequenceId{sequences_.size() + 1}, std::move(request), 0, 100));
+        SequenceId{sequences_.size() + 1}, live_.back().get(), /*number=*/1,
+        /*token_limit=*/100));
     rows_.push_back(std::move(logits));
   }
 
@@ -71,6 +73,7 @@ class SamplerTest : public testing::Test {
     sampler.SampleTile(logits, 0, rows, result_);
   }
 
+  std::vector<std::unique_ptr<LiveRequest>> live_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<std::vector<float>> rows_;
   StepResult result_;

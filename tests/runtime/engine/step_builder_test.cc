@@ -40,8 +40,8 @@ class StepBuilderTest : public testing::Test {
   // Plans, applies and builds; Finish then commits.
   const StepInput& Build() {
     scheduler_.Plan(absl::UnixEpoch(), plan_);
-    scheduler_.Apply(plan_, events_);
-    return builder_.Build(plan_, scheduler_);
+    scheduler_.Apply(plan_, absl::UnixEpoch(), applied_, events_);
+    return builder_.Build(applied_, scheduler_);
   }
 
   void Finish(const StepInput& input, TokenId sampled) {
@@ -53,7 +53,7 @@ class StepBuilderTest : public testing::Test {
       result.sequences[sample.sequence].sampled.tokens = {sampled};
     }
     BatchReport report;
-    scheduler_.Commit(plan_, result, events_, report);
+    scheduler_.Commit(applied_, result, absl::UnixEpoch(), events_, report);
   }
 
   KvCache cache_{KvLayout({.num_layers = 1, .num_kv_heads = 1, .head_dim = 8},
@@ -65,6 +65,7 @@ class StepBuilderTest : public testing::Test {
                        &cache_};
   StepBuilder builder_;
   BatchPlan plan_;
+  AppliedPlan applied_;
   TokenEvents events_;
   uint64_t next_id_ = 1;
 };

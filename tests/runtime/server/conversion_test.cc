@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <vector>
 
 #include "runtime/server/report_conversion.h"
@@ -35,7 +36,9 @@ TEST(RequestFromProto, CarriesEveryField) {
   proto.add_stop_token_ids(11);
   proto.add_stop_token_ids(12);
   proto.set_ignore_eos(true);
-  proto.set_n(1);
+  proto.set_n(4);
+  proto.set_priority(-6);
+  proto.set_tenant("somebody");
   const auto request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre('h', 'i'));
@@ -48,6 +51,9 @@ TEST(RequestFromProto, CarriesEveryField) {
   EXPECT_EQ(request->max_tokens, 9);
   EXPECT_THAT(request->stop_tokens, ElementsAre(11, 12));
   EXPECT_TRUE(request->ignore_eos);
+  EXPECT_EQ(request->n, 4);
+  EXPECT_EQ(request->priority, -6);
+  EXPECT_EQ(request->tenant, "somebody");
 }
 
 TEST(RequestFromProto, AbsentIsNotZero) {
@@ -62,17 +68,22 @@ TEST(RequestFromProto, AbsentIsNotZero) {
   EXPECT_EQ(request->sampling.seed, std::nullopt);
   EXPECT_EQ(request->sampling.logprobs, std::nullopt);
   EXPECT_EQ(request->max_tokens, std::nullopt);
+  EXPECT_EQ(request->n, 1);
+  EXPECT_EQ(request->priority, 0);
+  EXPECT_EQ(request->tenant, "");
 
   proto.mutable_sampling()->set_seed(0);
   proto.mutable_sampling()->set_top_p(0);  // Not allowed, but not absent.
   proto.mutable_sampling()->set_logprobs(0);
   proto.set_max_tokens(0);
+  proto.set_n(0);
   request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->sampling.top_p, 0);
   EXPECT_EQ(request->sampling.seed, 0);
   EXPECT_EQ(request->sampling.logprobs, 0);
   EXPECT_EQ(request->max_tokens, 0);
+  EXPECT_EQ(request->n, 0);
 }
 
 TEST(AppendToProto, AddsEventsToOneResponse) {
@@ -96,8 +107,14 @@ TEST(AppendToProto, AddsEventsToOneResponse) {
   TokenEvent terminal;
   terminal.terminal = true;
   terminal.finish_reason = FinishReason::kStop;
-  terminal.usage = {
-      .prompt_tokens = 2, .generated_tokens = 2, .preemptions = 1};
+  terminal.usage = {.prompt_tokens = 2,
+                    .generated_tokens = 2,
+                    .cached_tokens = 3,
+                    .preemptions = 1,
+                    .peak_pages = 4,
+                    .queue_duration = absl::Nanoseconds(5'000'000'006),
+                    .prefill_duration = absl::Nanoseconds(7),
+                    .decode_duration = absl::Seconds(8)};
 
   v1::GenerateResponse response;
   AppendToProto(first, response);
@@ -121,6 +138,12 @@ TEST(AppendToProto, AddsEventsToOneResponse) {
   EXPECT_EQ(response.usage().prompt_tokens(), 2);
   EXPECT_EQ(response.usage().generated_tokens(), 2);
   EXPECT_EQ(response.usage().preemptions(), 1);
+  EXPECT_EQ(response.usage().cached_tokens(), 3);
+  EXPECT_EQ(response.usage().peak_pages(), 4);
+  EXPECT_EQ(response.usage().queue_duration().seconds(), 5);
+  EXPECT_EQ(response.usage().queue_duration().nanos(), 6);
+  EXPECT_EQ(response.usage().prefill_duration().nanos(), 7);
+  EXPECT_EQ(response.usage().decode_duration().seconds(), 8);
 }
 
 TEST(StatusOfFinish, HasACodeForEachReason) {
@@ -152,6 +175,54 @@ TEST(ReportToProto, KeepsTimesToTheNanosecond) {
   EXPECT_EQ(proto.forward_duration().nanos(), 999'999'999);
 }
 
+TEST(ReportToProto, CarriesTheBatch) {
+  BatchReport report;
+  report.prefill_tokens = 1;
+  report.decode_tokens = 2;
+  report.sequences_running = 3;
+  report.sequences_waiting = 4;
+  report.sequences_preempted = 5;
+  report.prefix_query_tokens = 6;
+  report.prefix_hit_tokens = 7;
+  report.pages_evicted = 8;
+  report.pages_copied = 9;
+  v1::BatchReport proto = ToProto(report, RequestRegistry());
+  EXPECT_EQ(proto.prefill_tokens(), 1);
+  EXPECT_EQ(proto.decode_tokens(), 2);
+  EXPECT_EQ(proto.sequences_running(), 3);
+  EXPECT_EQ(proto.sequences_waiting(), 4);
+  EXPECT_EQ(proto.sequences_preempted(), 5);
+  EXPECT_EQ(proto.prefix_query_tokens(), 6);
+  EXPECT_EQ(proto.prefix_hit_tokens(), 7);
+  EXPECT_EQ(proto.pages_evicted(), 8);
+  EXPECT_EQ(proto.pages_copied(), 9);
+  // Zero is not known.
+  EXPECT_FALSE(proto.has_predicted_duration());
+  EXPECT_FALSE(proto.has_commit_interval());
+
+  report.predicted_duration = absl::Milliseconds(10);
+  report.commit_interval = absl::Milliseconds(11);
+  proto = ToProto(report, RequestRegistry());
+  EXPECT_EQ(proto.predicted_duration().nanos(), 10'000'000);
+  EXPECT_EQ(proto.commit_interval().nanos(), 11'000'000);
+}
+
+TEST(ReportToProto, HasAWordForEveryReasonToWait) {
+  const std::map<WaitReason, v1::WaitReason> words = {
+      {WaitReason::kNone, v1::WAIT_REASON_UNSPECIFIED},
+      {WaitReason::kTokens, v1::WAIT_REASON_TOKENS},
+      {WaitReason::kSequences, v1::WAIT_REASON_SEQUENCES},
+      {WaitReason::kPages, v1::WAIT_REASON_PAGES},
+      {WaitReason::kWatermark, v1::WAIT_REASON_WATERMARK},
+      {WaitReason::kPolicy, v1::WAIT_REASON_POLICY}};
+  EXPECT_EQ(words.size(), v1::WaitReason_ARRAYSIZE);
+  for (const auto& [reason, word] : words) {
+    BatchReport report;
+    report.wait_reason = reason;
+    EXPECT_EQ(ToProto(report, RequestRegistry()).wait_reason(), word);
+  }
+}
+
 TEST(ReportToProto, CarriesTheMemory) {
   BatchReport report;
   report.memory = {.kv_shape = {.num_layers = 1,
@@ -166,10 +237,11 @@ TEST(ReportToProto, CarriesTheMemory) {
                    .remainder_bytes = 80,
                    .context_length = 100,
                    .pages_total = 10,
-                   .pages_free = 7,
+                   .pages_free = 5,
                    .pages_in_use = 3,
-                   .pages_cached = 0,
-                   .duplicate_pages_saved = 1,
+                   .pages_cached = 2,
+                   .duplicate_pages_saved = 4,
+                   .pages_shared = 1,
                    .tokens_held = 40,
                    .sequences = {{.request = RequestId{5},
                                   .pages = 4,
@@ -185,9 +257,12 @@ TEST(ReportToProto, CarriesTheMemory) {
   EXPECT_EQ(memory.remainder_bytes(), 80);
   EXPECT_EQ(memory.context_length(), 100);
   EXPECT_EQ(memory.pages_total(), 10);
-  EXPECT_EQ(memory.pages_free(), 7);
+  EXPECT_EQ(memory.pages_free(), 5);
   EXPECT_EQ(memory.pages_in_use(), 3);
-  EXPECT_EQ(memory.duplicate_pages_saved(), 1);
+  EXPECT_EQ(memory.pages_cached(), 2);
+  EXPECT_EQ(memory.duplicate_pages_saved(), 4);
+  EXPECT_EQ(memory.pages_shared(), 1);
+  EXPECT_EQ(memory.shared_saved_bytes(), 4 * 192);
   EXPECT_EQ(memory.tokens_held(), 40);
   EXPECT_EQ(memory.reserved_bytes(), 3 * 192);
   EXPECT_EQ(memory.holding_bytes(), 40 * 8);

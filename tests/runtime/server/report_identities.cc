@@ -23,6 +23,10 @@ void ExpectIdentities(const v1::BatchReport& report) {
             memory.tokens_held() * memory.bytes_per_token());
   EXPECT_GE(memory.waste_bytes(), 0);
 
+  EXPECT_EQ(memory.shared_saved_bytes(),
+            memory.duplicate_pages_saved() * memory.page_bytes());
+  EXPECT_LE(memory.pages_shared(), memory.pages_in_use());
+
   int64_t sequence_pages = 0;
   int64_t sequence_tokens = 0;
   for (const v1::SequenceMemory& sequence : memory.sequences()) {
@@ -34,7 +38,10 @@ void ExpectIdentities(const v1::BatchReport& report) {
   }
   EXPECT_EQ(sequence_pages - memory.pages_in_use(),
             memory.duplicate_pages_saved());
-  EXPECT_EQ(sequence_tokens, memory.tokens_held());  // Nothing is shared yet.
+  // Tokens of shared pages are held once; each page has one at least.
+  const int64_t twice = sequence_tokens - memory.tokens_held();
+  EXPECT_GE(twice, memory.duplicate_pages_saved());
+  EXPECT_LE(twice, memory.duplicate_pages_saved() * memory.page_size());
   EXPECT_EQ(memory.sequences_size(), report.sequences_running());
   EXPECT_EQ(memory.contiguous_bytes(), int64_t{memory.sequences_size()} *
                                            memory.context_length() *

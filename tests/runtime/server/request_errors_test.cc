@@ -50,6 +50,11 @@ std::function<void(v1::GenerateRequest&)> StopToken(TokenId token) {
 std::function<void(v1::GenerateRequest&)> Samples(int32_t n) {
   return [n](v1::GenerateRequest& request) { request.set_n(n); };
 }
+std::function<void(v1::GenerateRequest&)> Priority(int32_t priority) {
+  return [priority](v1::GenerateRequest& request) {
+    request.set_priority(priority);
+  };
+}
 std::function<void(v1::GenerateRequest&)> Text(const std::string& text) {
   return [text](v1::GenerateRequest& request) { request.set_text(text); };
 }
@@ -89,9 +94,14 @@ std::vector<BadRequest> BadRequests() {
       {[](auto& request) { request.set_max_tokens(-1); },
        kInvalid,
        {"max_tokens is -1", "at least 0"}},
-      {Samples(0), kInvalid, {"n is 0", "only 1"}},
-      {Samples(2), kInvalid, {"n is 2", "only 1", "not supported yet"}},
-      {Samples(1000000), kInvalid, {"n is 1000000", "only 1"}},
+      {Samples(0), kInvalid, {"n is 0;", "1 to 32"}},
+      {Samples(-1), kInvalid, {"n is -1;", "1 to 32"}},
+      {Samples(33), kInvalid, {"n is 33;", "1 to 32"}},
+      {Priority(-101), kInvalid, {"priority is -101;", "-100 to 100"}},
+      {Priority(101), kInvalid, {"priority is 101;", "-100 to 100"}},
+      {[](auto& request) { request.set_tenant(std::string(257, 'x')); },
+       kInvalid,
+       {"tenant has 257 bytes", "256"}},
       {[](auto& request) { request.set_model("gpt"); },
        absl::StatusCode::kNotFound,
        {"model is 'gpt'", "'scripted'"}},
@@ -120,7 +130,7 @@ TEST_F(RequestErrorsTest, NameTheFieldWhatWasFoundAndWhatIsAllowed) {
   }
   // None of them did any harm.
   EXPECT_EQ(Generate(RequestOf({1}, 2)).tokens, Expected({1}, 2));
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
 }
 
 TEST_F(RequestErrorsTest, LimitsAreExact) {
@@ -128,9 +138,13 @@ TEST_F(RequestErrorsTest, LimitsAreExact) {
   v1::GenerateRequest request = RequestOf({1}, 2);
   request.set_request_id(std::string(kMaxRequestIdBytes, 'x'));
   request.set_model("scripted");
-  request.set_n(1);
   request.mutable_sampling()->set_logprobs(20);
   request.add_stop_token_ids(255);
+  request.set_tenant(std::string(256, 'x'));
+  request.set_priority(-100);
+  request.set_n(32);
+  EXPECT_TRUE(Generate(request).status.ok());
+  request.set_priority(100);
   EXPECT_TRUE(Generate(request).status.ok());
 }
 
@@ -167,7 +181,7 @@ TEST_F(RequestErrorsTest, LogitsThatAreNoNumbersFailTheirRequestAlone) {
   EXPECT_THAT(std::string(poisoned.status.message()),
               HasSubstr("logits that are not finite"));
   EXPECT_EQ(Generate(RequestOf({1}, 10)).tokens, Expected({1}, 10));
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
 }
 
 }  // namespace

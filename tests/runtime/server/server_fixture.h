@@ -61,8 +61,8 @@ class ServerFixture : public testing::Test {
 
   v1::BatchReport Report();
 
-  // Waits until all pages are free; fails when that takes long.
-  void ExpectAllPagesFree();
+  // Waits until every page is free or cached; fails when that takes long.
+  void ExpectNoPagesInUse();
 
   // A request that goes on after EOS tokens, and so has all its tokens.
   static v1::GenerateRequest EndlessRequest(int32_t max_tokens = kContext);

@@ -149,7 +149,7 @@ TEST_F(ServerTest, ManyStreamsAtOnceLoseNothingAndAddUp) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
   ASSERT_NO_FATAL_FAILURE(watcher.WaitForStep(Report().step()));
   EXPECT_GT(watcher.most_running(), 1);
   EXPECT_GT(watcher.num_preempted(), 0) << "the pool was not small enough";
@@ -185,7 +185,7 @@ TEST_F(ServerTest, DroppedClientsLeaveNothingBehind) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
 }
 
 TEST_F(ServerTest, AClientThatDoesNotReadHoldsNobodyUp) {
@@ -204,7 +204,7 @@ TEST_F(ServerTest, AClientThatDoesNotReadHoldsNobodyUp) {
     EXPECT_TRUE(reply.status.ok()) << reply.status;
     EXPECT_EQ(reply.tokens, Expected({i}, 50));
   }
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
 
   Reply reply;
   v1::GenerateResponse response;
@@ -217,6 +217,39 @@ TEST_F(ServerTest, AClientThatDoesNotReadHoldsNobodyUp) {
   EXPECT_EQ(reply.tokens, ExpectedEndless(kTokens));
   // Without coalescing there would be one response for each token.
   EXPECT_LT(reply.responses.size(), kTokens / 2);
+}
+
+TEST_F(ServerTest, EachSampleOfASlowClientGathersForItself) {
+  constexpr int32_t kTokens = 1000;
+  constexpr int kSamples = 3;
+  StartServer(OptionsFor(/*num_pages=*/512));
+  const auto stub = v1::Generation::NewStub(NewChannel());
+  v1::GenerateRequest request = EndlessRequest(kTokens);
+  request.mutable_sampling()->set_logprobs(20);  // As above.
+  request.set_n(kSamples);
+  grpc::ClientContext context;
+  const auto reader = stub->Generate(&context, request);
+  reader->WaitForInitialMetadata();  // It comes with the first response.
+  ExpectNoPagesInUse();              // All is computed, and nothing is read.
+
+  Reply all;
+  std::map<int32_t, Reply> samples;
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) {
+    all.Add(response);
+    samples[response.sample_index()].Add(response);
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(samples.size(), kSamples);
+  for (const auto& [index, sample] : samples) {
+    EXPECT_EQ(sample.tokens, ExpectedEndless(kTokens));
+    EXPECT_EQ(sample.text, TextOf(sample.tokens));
+    EXPECT_EQ(sample.responses.back().finish_reason(),
+              v1::FINISH_REASON_LENGTH);
+  }
+  ExpectWellFormed(all, all.responses.front().request_id());
+  // Without coalescing there would be one for each token of each sample.
+  EXPECT_LT(all.responses.size(), kSamples * kTokens / 2);
 }
 
 TEST_F(ServerTest, AWatcherThatDoesNotReadMissesTheOldestReports) {
@@ -259,7 +292,7 @@ TEST_F(ServerTest, CancellingFreesPagesWithinAStep) {
   ASSERT_TRUE(WaitForNewsToTheEngine());
   // The second step ends, and no other is made.
   gate_.LetOneThrough();
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
   EXPECT_EQ(gate_.num_arrived(), 2);
 }
 
@@ -272,14 +305,14 @@ TEST_F(ServerTest, TheDeadlineEndsARequest) {
   EXPECT_EQ(reply.status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   EXPECT_FALSE(reply.tokens.empty());
-  ExpectAllPagesFree();
+  ExpectNoPagesInUse();
   EXPECT_LT(Report().step(), kContext / 4);
 }
 
 TEST_F(ServerTest, AFullServerRefusesAtOnce) {
   EngineOptions options = OptionsFor(/*num_pages=*/512);
   options.scheduler.max_batch_sequences = 1;
-  options.max_waiting_requests = 1;
+  options.queue.max_waiting_requests = 1;
   StartServer(options);
   gate_.Close();
   std::atomic<int> num_refused = 0;

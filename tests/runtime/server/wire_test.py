@@ -19,6 +19,7 @@ import grpc
 from wire_client import Server, TIMEOUT, tokens_of
 
 from folio.v1 import generation_pb2 as generation
+from folio.v1 import generation_pb2_grpc as generation_grpc
 from folio.v1 import introspection_pb2 as introspection
 from grpc.health.v1 import health_pb2 as health
 from grpc.reflection.v1 import reflection_pb2 as reflection
@@ -51,7 +52,8 @@ class ServerTestCase(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, 'pages are not freed')
             time.sleep(0.005)
         memory = self.server.memory()
-        self.assertEqual(memory.pages_free, memory.pages_total)
+        self.assertEqual(memory.pages_free + memory.pages_cached,
+                         memory.pages_total)
 
     def assert_refused(self, code, *parts, **fields):
         with self.assertRaises(grpc.RpcError) as caught:
@@ -190,9 +192,164 @@ class GenerateTest(ServerTestCase):
                             max_tokens=-5)
         self.assert_refused(invalid, 'stop_token_ids[0] is -1', text='a',
                             stop_token_ids=[-1])
-        self.assert_refused(invalid, 'n is 3', text='a', n=3)
+        for n in (0, -1, 33, 2**31 - 1):
+            self.assert_refused(invalid, f'n is {n};', '1 to 32', text='a', n=n)
+        for priority in (-101, 101, -2**31):
+            self.assert_refused(invalid, f'priority is {priority};',
+                                '-100 to 100', text='a', priority=priority)
+        self.assert_refused(invalid, 'tenant has 257 bytes', '256', text='a',
+                            tenant='x' * 257)
         self.assert_refused(grpc.StatusCode.NOT_FOUND, "'other'", 'random:',
                             text='a', model='other')
+
+
+class Sample:
+    """What a client has of one sample."""
+
+    def __init__(self):
+        self.tokens, self.scored, self.text = [], [], ''
+        self.finish_reason = generation.FINISH_REASON_UNSPECIFIED
+
+    def add(self, response):
+        # Nothing comes after the end.
+        assert self.finish_reason == generation.FINISH_REASON_UNSPECIFIED
+        self.tokens += response.token_ids
+        self.scored += [(s.token_id, s.logprob) for s in response.logprobs]
+        self.text += response.text
+        self.finish_reason = response.finish_reason
+
+
+def samples_of(responses):
+    samples = {}
+    for response in responses:
+        samples.setdefault(response.sample_index, Sample()).add(response)
+    return [vars(samples[index]) for index in sorted(samples)]
+
+
+class SamplesTest(ServerTestCase):
+    """Several samples of one prompt are what each would be alone."""
+
+    PROMPT = 'One prompt that takes more than a page of the pool, '
+
+    def request(self, seed, **fields):
+        # The seed of the last samples may be past the greatest one.
+        fields['sampling'] = generation.SamplingParams(
+            temperature=1, seed=seed % 2**64, logprobs=20)
+        return generation.GenerateRequest(text=self.PROMPT, ignore_eos=True,
+                                          **fields)
+
+    def alone(self, seed, max_tokens):
+        responses = list(self.server.generation.Generate(
+            self.request(seed, max_tokens=max_tokens), timeout=TIMEOUT))
+        (sample,) = samples_of(responses)
+        return sample
+
+    def assert_complete(self, responses, seed, max_tokens):
+        self.assertEqual(samples_of(responses),
+                         [self.alone(seed + i, max_tokens) for i in range(4)])
+        self.assertEqual([r.HasField('usage') for r in responses],
+                         [False] * (len(responses) - 1) + [True])
+        usage = responses[-1].usage
+        self.assertEqual(usage.prompt_tokens, len(self.PROMPT))
+        self.assertEqual(usage.generated_tokens, 4 * max_tokens)
+        self.assertEqual(responses[0].seed, seed)
+
+    def test_four_samples_are_four_seeds_alone(self):
+        for seed in (7, 2**64 - 2):
+            responses = list(self.server.generation.Generate(
+                self.request(seed, n=4, max_tokens=40), timeout=TIMEOUT))
+            self.assert_complete(responses, seed, 40)
+            self.assertEqual(
+                len({tuple(s['tokens']) for s in samples_of(responses)}), 4)
+
+    def test_a_slow_reader_gets_the_same(self):
+        # Some 250 bytes a token are far more than this channel takes in while
+        # nobody reads, so that responses of all four gather.
+        channel = grpc.insecure_channel(self.server.address, options=[
+            ('grpc.use_local_subchannel_pool', 1), ('grpc.http2.bdp_probe', 0),
+            ('grpc.http2.lookahead_bytes', 1 << 16)])
+        call = generation_grpc.GenerationStub(channel).Generate(
+            self.request(7, n=4, max_tokens=200), timeout=TIMEOUT)
+        first = next(call)
+        self.wait_until_free()  # All is computed.
+        responses = [first, *call]
+        channel.close()
+        self.assertLess(len(responses), 2 * 200)
+        self.assert_complete(responses, 7, 200)
+
+    def test_a_stop_token_ends_its_sample_only(self):
+        seed, max_tokens = 7, 40
+        free = [self.alone(seed + i, max_tokens)['tokens'] for i in range(4)]
+        stop = free[2][3]
+        request = self.request(seed, n=4, max_tokens=max_tokens,
+                               stop_token_ids=[stop])
+        samples = samples_of(self.server.generation.Generate(request,
+                                                             timeout=TIMEOUT))
+        for sample, tokens in zip(samples, free):
+            ends = stop in tokens
+            length = tokens.index(stop) + 1 if ends else max_tokens
+            self.assertEqual(sample['tokens'], tokens[:length])
+            self.assertEqual(sample['finish_reason'],
+                             generation.FINISH_REASON_STOP if ends else
+                             generation.FINISH_REASON_LENGTH)
+
+    def test_samples_share_the_prompt(self):
+        call = self.server.introspection.WatchBatches(
+            introspection.WatchBatchesRequest(), timeout=TIMEOUT)
+        call.initial_metadata()
+        list(self.server.generation.Generate(
+            self.request(7, n=4, max_tokens=3), timeout=TIMEOUT))
+        report = next(call)  # The first step computes the prompt, once for all.
+        while len(report.memory.sequences) < 4:
+            report = next(call)
+        call.cancel()
+        memory = report.memory
+        self.assertEqual({s.sample_index for s in memory.sequences},
+                         {0, 1, 2, 3})
+        full_pages = len(self.PROMPT) // memory.page_size
+        self.assertGreaterEqual(memory.pages_shared, full_pages)
+        self.assertGreaterEqual(memory.duplicate_pages_saved, 3 * full_pages)
+        self.assertEqual(memory.shared_saved_bytes,
+                         memory.duplicate_pages_saved * memory.page_bytes)
+
+
+class TenantTest(ServerTestCase):
+
+    server_args = ('--model', 'random:hidden=512,layers=8,context=8192',
+                   '--max-tenant-requests', '1')
+
+    def usage(self, **fields):
+        return self.server.generate(max_tokens=1, **fields)[-1].usage
+
+    def test_cached_prompts_are_for_the_same_tenant(self):
+        prompt = 'A prompt that this server has not seen before. ' * 2
+        first, again, other = [self.usage(text=prompt, tenant=tenant)
+                               for tenant in ('a', 'a', 'b')]
+        self.assertEqual(first.cached_tokens, 0)
+        # Full pages, and at least one token is left to compute.
+        self.assertEqual(again.cached_tokens, (len(prompt) - 1) // 16 * 16)
+        self.assertEqual(other.cached_tokens, 0)
+        for usage in (first, again, other):
+            self.assertEqual(usage.peak_pages, -(-len(prompt) // 16))
+            self.assertGreater(usage.prefill_duration.ToNanoseconds(), 0)
+            self.assertGreater(usage.queue_duration.ToNanoseconds(), 0)
+        # Half a prompt is found, too.
+        half = self.usage(text=prompt[:40] + '!', tenant='a')
+        self.assertEqual(half.cached_tokens, 32)
+
+    def test_one_tenant_has_so_many_requests_at_most(self):
+        call = self.server.generation.Generate(
+            generation.GenerateRequest(text='x', tenant='many',
+                                       ignore_eos=True), timeout=TIMEOUT)
+        next(call)  # It would go on for minutes.
+        self.assert_refused(grpc.StatusCode.RESOURCE_EXHAUSTED,
+                            '1 requests of this tenant', text='y',
+                            tenant='many')
+        self.usage(text='y', tenant='other')
+        self.usage(text='y')
+        call.cancel()
+        self.wait_until_free()
+        self.usage(text='y', tenant='many')
 
 
 class TokenizeTest(ServerTestCase):
@@ -273,7 +430,9 @@ class IntrospectionTest(ServerTestCase):
 
     def test_memory_report_of_an_idle_server(self):
         memory = self.server.memory()
-        self.assertEqual(memory.pages_free, memory.pages_total)
+        self.assertEqual(memory.pages_free + memory.pages_cached,
+                         memory.pages_total)
+        self.assertEqual(memory.pages_in_use, 0)
         self.assertEqual(memory.page_size, 16)
         self.assertEqual(len(memory.sequences), 0)
 
