@@ -37,7 +37,7 @@ struct BatchReport {
 
   // In this step.
   int32_t sequences_preempted = 0;
-  int32_t prefix_query_tokens = 0;  // Of those admitted,
+  int32_t prefix_query_tokens = 0;  // Looked up when a sequence was admitted,
   int32_t prefix_hit_tokens = 0;    // and of them, found in the prefix cache.
   int32_t pages_evicted = 0;
   int32_t pages_copied = 0;  // Because a fork wrote to a shared one.

@@ -320,11 +320,11 @@ Planner::Ahead Planner::AheadOf(const Sequence& sequence,
 // preempts: those that were preempted are next, and would get back the pages
 // that they just lost.
 void Planner::AdmitWaiting() {
-  if (policy_->empty()) return;
   if (any_preempted_) {
     plan_->wait_reason = WaitReason::kPolicy;
     return;
   }
+  if (policy_->empty()) return;
   ahead_ = Ahead();
   for (const Candidate& candidate : candidates_) {
     if (candidate.is_out) continue;

@@ -42,9 +42,9 @@ absl::Status Inbox::CheckRoomFor(const Request& request) const {
   if (limits_.max_tenant_requests > 0 && of_tenant != live_of_tenant_.end() &&
       of_tenant->second >= limits_.max_tenant_requests) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        of_tenant->second,
-        " requests of this tenant are running or waiting, as many as one may "
-        "have; try again later"));
+        "this tenant has ", of_tenant->second,
+        " running or waiting, as many requests as one may have; try again "
+        "later"));
   }
   return absl::OkStatus();
 }

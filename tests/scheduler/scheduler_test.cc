@@ -378,11 +378,21 @@ TEST_F(SchedulerTest, SaysWhyTheHeadWaits) {
   Add(30, 10);  // 3 + 4 pages.
   Step();
   EXPECT_EQ(report_.wait_reason, WaitReason::kPages);
-  scheduler_->RequestPreemption(RequestId{next_request_ - 2});
-  Step();
-  Add(1, 1);
-  Step();
-  EXPECT_NE(report_.wait_reason, WaitReason::kPolicy);
+}
+
+// Also where nobody waited before.
+TEST_F(SchedulerTest, ThePreemptedWaitForThePolicy) {
+  Make(/*num_pages=*/3, 64, 2);
+  Add(8, 15);
+  Add(4, 15);
+  while (report_.sequences_preempted == 0) {
+    Step();
+    ASSERT_LT(report_.memory.tokens_held, 24);
+    if (report_.sequences_preempted > 0) break;
+    EXPECT_EQ(report_.wait_reason, WaitReason::kNone);
+  }
+  EXPECT_EQ(report_.sequences_waiting, 1);
+  EXPECT_EQ(report_.wait_reason, WaitReason::kPolicy);
 }
 
 TEST_F(SchedulerTest, PrefillGetsItsShareBesideDecodes) {

@@ -343,7 +343,7 @@ class TenantTest(ServerTestCase):
                                        ignore_eos=True), timeout=TIMEOUT)
         next(call)  # It would go on for minutes.
         self.assert_refused(grpc.StatusCode.RESOURCE_EXHAUSTED,
-                            '1 requests of this tenant', text='y',
+                            'this tenant has 1', text='y',
                             tenant='many')
         self.usage(text='y', tenant='other')
         self.usage(text='y')
