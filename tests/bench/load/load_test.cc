@@ -104,7 +104,9 @@ TEST(ReadTraceTest, NamesAFileThatIsNotThere) {
 TEST(ReadTraceTest, ReadsTheSharedTrace) {
   const std::string path =
       absl::StrCat(FOLIO_SHARED_DIR, "/traces/chat-steady-long-prompts.jsonl");
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path;
+  if (!std::filesystem::exists(path)) {
+    GTEST_SKIP() << "There is no trace at " << path;
+  }
   const auto requests = ReadTrace(path);
   ASSERT_TRUE(requests.ok()) << requests.status();
   // Its README says so.
