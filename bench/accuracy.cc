@@ -23,7 +23,7 @@
 #include "cache/kv_storage.h"
 #include "runtime/base/executor.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cli/model_tokenizer.h"
+#include "runtime/engine/model_tokenizer.h"
 #include "runtime/model/model_registry.h"
 
 namespace folio {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/cli/open_engine.h"
+#include "runtime/cli/engine_flags.h"
 
 namespace folio {
 namespace {

@@ -18,9 +18,9 @@
 #include "runtime/cli/bench_ceiling.h"
 #include "runtime/cli/bench_load.h"
 #include "runtime/cli/bench_printer.h"
+#include "runtime/cli/engine_flags.h"
 #include "runtime/cli/flags.h"
 #include "runtime/cli/json_line.h"
-#include "runtime/cli/open_engine.h"
 #include "runtime/model/gguf_export.h"
 
 namespace folio {

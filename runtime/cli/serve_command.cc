@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "runtime/base/byte_size.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cli/engine_flags.h"
 #include "runtime/cli/flags.h"
-#include "runtime/cli/open_engine.h"
 #include "runtime/server/server.h"
 
 namespace folio {

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/json_line.h"
-#include "runtime/cli/model_tokenizer.h"
+#include "runtime/engine/model_tokenizer.h"
 #include "runtime/model/model_location.h"
 #include "runtime/model/model_registry.h"
 #include "runtime/tokenizer/detokenizer.h"

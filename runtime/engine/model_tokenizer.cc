@@ -1,4 +1,4 @@
-#include "runtime/cli/model_tokenizer.h"
+#include "runtime/engine/model_tokenizer.h"
 
 #include <vector>
 

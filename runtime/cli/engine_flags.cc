@@ -1,19 +1,16 @@
-#include "runtime/cli/open_engine.h"
+#include "runtime/cli/engine_flags.h"
 
 #include <glog/logging.h>
 
 #include <algorithm>
 #include <iostream>
-#include <iterator>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/byte_size.h"
-#include "runtime/base/status_macros.h"
+#include "runtime/base/clock.h"
 #include "runtime/cli/flags.h"
-#include "runtime/cli/model_tokenizer.h"
 #include "runtime/model/model_registry.h"
 #include "scheduler/scheduling_policy.h"
 
@@ -21,26 +18,21 @@ namespace folio {
 namespace {
 
 // Scratch memory grows with these, too; beyond, a number is a slip.
-constexpr int kMaxThreads = 1024;
 constexpr int kMaxBatchTokens = 1 << 20;
 constexpr int kMaxWatermarkPages = 1 << 16;
 constexpr int kMaxWaitingRequests = 1 << 24;
 constexpr int64_t kMaxWaitingTokens = int64_t{1} << 40;
 
-// Seeds that nobody gave shall differ from run to run.
-uint64_t DrawSeedSource() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
 // Says how far loading is, once a second from the first second on.
 class ProgressLines {
  public:
-  ProgressLines(std::string name, const Clock* clock)
-      : name_(std::move(name)), clock_(clock), last_(clock->Now()) {}
+  void Start(const std::string& name) {
+    name_ = name;
+    last_ = clock_.Now();
+  }
 
   void Show(int64_t done, int64_t total) {
-    const absl::Time now = clock_->Now();
+    const absl::Time now = clock_.Now();
     if (now - last_ < absl::Seconds(1) || total == 0) return;
     last_ = now;
     std::cerr << "folio: loading " << name_ << ": " << 100 * done / total << "%"
@@ -48,21 +40,18 @@ class ProgressLines {
   }
 
  private:
-  const std::string name_;
-  const Clock* const clock_;
+  const SystemClock clock_;
+  std::string name_;
   absl::Time last_;
 };
 
-// What a file of the model does not say, its tokenizer may.
-void TakeSpecialTokens(const TokenizerInfo& tokenizer, DecoderConfig& config) {
-  const auto exists = [&](TokenId token) { return token < config.vocab_size; };
-  if (!config.bos_token.has_value() && tokenizer.bos_token.has_value() &&
-      exists(*tokenizer.bos_token)) {
-    config.bos_token = tokenizer.bos_token;
-  }
-  if (!config.eos_tokens.empty()) return;
-  std::ranges::copy_if(tokenizer.eos_tokens,
-                       std::back_inserter(config.eos_tokens), exists);
+void LogChecked(const ModelSource& source, const TokenizerInfo& tokenizer,
+                const WantedTypes& types) {
+  LOG_IF(WARNING, tokenizer.vocab_size > source.config.vocab_size)
+      << "the tokenizer has " << tokenizer.vocab_size
+      << " tokens and the model " << source.config.vocab_size
+      << ": text that needs one of the others will be refused";
+  LOG(INFO) << ExplainTypes(source, types);
 }
 
 }  // namespace
@@ -191,37 +180,21 @@ void AddSchedulingFlags(CLI::App& app, EngineFlags& flags) {
 }
 
 absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(
-    const EngineFlags& flags, EngineOptions options,
-    const ChoosePool& choose_pool) {
-  FOLIO_RETURN_IF_ERROR(options.Validate());
-  options.seed_source = DrawSeedSource();
-  auto opened = std::make_unique<OpenedEngine>();
-  opened->executor = MakeParallelExecutor(flags.threads);
-  FOLIO_ASSIGN_OR_RETURN(const ModelLocation location, FindModel(flags.model));
-  FOLIO_ASSIGN_OR_RETURN(ModelSource source, OpenModelSource(location));
-  FOLIO_ASSIGN_OR_RETURN(opened->tokenizer,
-                         OpenTokenizerOf(location, source.config));
-  TakeSpecialTokens(opened->tokenizer->info(), source.config);
-  LOG_IF(WARNING,
-         opened->tokenizer->info().vocab_size > source.config.vocab_size)
-      << "the tokenizer has " << opened->tokenizer->info().vocab_size
-      << " tokens and the model " << source.config.vocab_size
-      << ": text that needs one of the others will be refused";
-
-  LOG(INFO) << ExplainTypes(source, flags.types);
-  ProgressLines progress(source.name, &opened->clock);
-  std::unique_ptr<Model> model = LoadModel(
-      source, ChooseTypes(source, flags.types), options.model_limits(),
-      opened->executor.get(),
-      [&](int64_t done, int64_t total) { progress.Show(done, total); });
-  source.weights.reset();
-  opened->model_config = source.config;
-  if (choose_pool) options.kv_pool_bytes = choose_pool(model->info(), options);
-  FOLIO_ASSIGN_OR_RETURN(
-      opened->engine,
-      Engine::Create(options, std::move(model), opened->tokenizer.get(),
-                     &opened->clock, opened->executor.get()));
-  return opened;
+    const EngineFlags& flags, EngineOptions options, ChoosePool choose_pool) {
+  ProgressLines progress;
+  return OpenEngine(
+      {.model = flags.model,
+       .types = flags.types,
+       .threads = flags.threads,
+       .engine = std::move(options),
+       .choose_pool = std::move(choose_pool),
+       .on_checked =
+           [&](const ModelSource& source, const TokenizerInfo& tokenizer) {
+             LogChecked(source, tokenizer, flags.types);
+             progress.Start(source.name);
+           },
+       .on_progress = [&](int64_t done,
+                          int64_t total) { progress.Show(done, total); }});
 }
 
 }  // namespace folio

@@ -1,7 +1,7 @@
 // The tokenizer that belongs to a model.
 
-#ifndef RUNTIME_CLI_MODEL_TOKENIZER_H_
-#define RUNTIME_CLI_MODEL_TOKENIZER_H_
+#ifndef RUNTIME_ENGINE_MODEL_TOKENIZER_H_
+#define RUNTIME_ENGINE_MODEL_TOKENIZER_H_
 
 #include <memory>
 
@@ -20,4 +20,4 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizerOf(
 
 }  // namespace folio
 
-#endif  // RUNTIME_CLI_MODEL_TOKENIZER_H_
+#endif  // RUNTIME_ENGINE_MODEL_TOKENIZER_H_

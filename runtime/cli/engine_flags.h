@@ -1,22 +1,19 @@
-// An engine in this process, from the flags that all commands with one share.
+// The flags that all commands with an engine in this process share.
 
-#ifndef RUNTIME_CLI_OPEN_ENGINE_H_
-#define RUNTIME_CLI_OPEN_ENGINE_H_
+#ifndef RUNTIME_CLI_ENGINE_FLAGS_H_
+#define RUNTIME_CLI_ENGINE_FLAGS_H_
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
 #include "runtime/engine/engine.h"
-#include "runtime/model/decoder_config.h"
+#include "runtime/engine/open_engine.h"
 #include "runtime/model/model_registry.h"
-#include "runtime/tokenizer/tokenizer.h"
 
 namespace folio {
 
@@ -63,27 +60,13 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
 // Adds what matters with many requests: policy, shares, limits of the queue.
 void AddSchedulingFlags(CLI::App& app, EngineFlags& flags);
 
-// An engine and what it works with. `engine` is to be driven by hand or by an
-// EngineThread.
-struct OpenedEngine {
-  SystemClock clock;
-  DecoderConfig model_config;
-  std::unique_ptr<Executor> executor;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Engine> engine;
-};
-
-// Opens the model that the flags name, and makes an engine for it; says on
-// stderr how far it is when that takes more than a second. `options` are those
-// of the flags, perhaps completed by the command. `choose_pool`, if there is
-// one, gives the bytes of the KV pool once the model is known, in place of
-// those in `options`. Errors say what is wrong with the model or the options.
-using ChoosePool = std::function<int64_t(const ModelInfo& model,
-                                         const EngineOptions& options)>;
+// OpenEngine of the model that the flags name, which logs what is worth knowing
+// about it, and says on stderr how far loading is when that takes more than a
+// second. `options` are those of the flags, perhaps completed by the command.
 absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(
     const EngineFlags& flags, EngineOptions options,
-    const ChoosePool& choose_pool = nullptr);
+    ChoosePool choose_pool = nullptr);
 
 }  // namespace folio
 
-#endif  // RUNTIME_CLI_OPEN_ENGINE_H_
+#endif  // RUNTIME_CLI_ENGINE_FLAGS_H_
