@@ -47,7 +47,8 @@ endif()
 function(folio_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_library(${name} STATIC ${arg_SOURCES})
-  target_link_libraries(${name} PUBLIC folio_flags ${arg_DEPENDS})
+  # Whoever uses an installed library has flags of their own.
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:folio_flags> ${arg_DEPENDS})
 endfunction()
 
 # folio_test(NAME SOURCES file... [DEPENDS target...] [TIMEOUT seconds])

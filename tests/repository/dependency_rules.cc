@@ -59,6 +59,10 @@ const DependencyTable& Dependencies() {
          {"scheduler/scheduler_options.h", "scheduler/scheduling_policy.h"}},
         {"cache"},
         {"proto"}}},
+      // What programs that embed an engine include, and nothing else.
+      {"runtime/folio.h",
+       {{"runtime/base"}, {"runtime/engine"}, {"scheduler"}}},
+      {"runtime/examples", {{"runtime/folio.h"}}},
       {"bench",
        {{"runtime/base"},
         {"cache"},
@@ -189,10 +193,10 @@ class Checker {
   std::vector<std::string> bad;
 
  private:
-  // The folder of the table that `path` is in.
+  // The folder of the table that `path` is in, or `path` if it has a row.
   std::optional<std::string_view> FolderOf(std::string_view path) const {
     for (const auto& [folder, allowed] : table_) {
-      if (IsIn(path, folder)) return folder;
+      if (path == folder || IsIn(path, folder)) return folder;
     }
     return std::nullopt;
   }

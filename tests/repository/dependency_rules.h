@@ -22,7 +22,7 @@ struct Allowance {
 using DependencyTable = std::map<std::string_view, std::vector<Allowance>>;
 
 // A row for every folder that has C++ files of ours, except the tests proper,
-// which may include everything.
+// which may include everything; or for a file that is in none of them.
 const DependencyTable& Dependencies();
 
 // One line for each #include in `files` that breaks a rule, as "path:line:

@@ -1,0 +1,15 @@
+# For find_package(Folio): what the libraries of Folio::folio stand on, and them.
+
+include(CMakeFindDependencyMacro)
+find_dependency(absl)
+find_dependency(dnnl)
+find_dependency(glog)
+find_dependency(hwy)
+find_dependency(nlohmann_json)
+find_dependency(OpenMP COMPONENTS CXX)
+find_dependency(PkgConfig)
+find_dependency(TBB)
+find_dependency(Threads)
+pkg_check_modules(pcre2 REQUIRED QUIET IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(utf8proc REQUIRED QUIET IMPORTED_TARGET libutf8proc)
+include(${CMAKE_CURRENT_LIST_DIR}/FolioTargets.cmake)
