@@ -9,6 +9,8 @@
 #include "folio/v1/generation.grpc.pb.h"
 #include "folio/v1/introspection.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/client/client_channel.h"
 
 namespace folio {
 namespace {
@@ -41,6 +43,17 @@ bool ReadAll(grpc::ClientContext& context, grpc::ClientReader<Message>& reader,
   return true;
 }
 
+// gRPC does not tell why a handshake failed.
+std::string WhatTlsNeeds(const ClientOptions& options) {
+  if (options.tls_ca.empty()) return "that it serves without TLS";
+  return absl::StrCat(
+      "that its certificate is for this address and signed by '",
+      options.tls_ca, "'",
+      options.tls_cert.empty()
+          ? ", and whether it wants one of the client"
+          : absl::StrCat(", and that it accepts '", options.tls_cert, "'"));
+}
+
 void SetDeadline(absl::Time deadline, grpc::ClientContext& context) {
   if (deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(deadline));
@@ -61,18 +74,20 @@ struct Client::Stubs {
 };
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
-    const std::string& address, absl::Duration timeout) {
+    const std::string& address, absl::Duration timeout,
+    const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   // A prompt with logprobs can be larger than gRPC's 4 MiB.
   arguments.SetMaxReceiveMessageSize(-1);
-  const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments);
+  FOLIO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                         MakeClientChannel(address, options, arguments));
   const absl::Time deadline = absl::Now() + timeout;
   if (!channel->WaitForConnected(absl::ToChronoTime(deadline))) {
     return absl::UnavailableError(absl::StrCat(
         "no server answered at ", address, " within ",
         absl::FormatDuration(timeout),
-        "; check the address, and that `folio serve` is running there"));
+        "; check the address, that `folio serve` is running there, and ",
+        WhatTlsNeeds(options)));
   }
   return std::unique_ptr<Client>(new Client(std::make_unique<Stubs>(channel)));
 }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "folio/v1/generation.pb.h"
 #include "folio/v1/introspection.pb.h"
+#include "runtime/client/client_options.h"
 
 namespace folio {
 
@@ -20,9 +21,12 @@ namespace folio {
 class Client {
  public:
   // `address` is "ADDR:PORT". Waits for the connection up to `timeout`;
-  // UNAVAILABLE names the address when there is none by then.
+  // UNAVAILABLE names the address when there is none by then. INVALID_ARGUMENT
+  // says what is wrong with the options. Whether the server takes the token,
+  // the first call tells.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
-      const std::string& address, absl::Duration timeout);
+      const std::string& address, absl::Duration timeout,
+      const ClientOptions& options = {});
   ~Client();
 
   // Calls `on_response` for each response, in order, until the stream ends or
