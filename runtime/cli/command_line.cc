@@ -21,6 +21,7 @@
 #include "runtime/cli/memory_command.h"
 #include "runtime/cli/serve_command.h"
 #include "runtime/cli/stdout_writer.h"
+#include "runtime/cli/token_command.h"
 #include "runtime/cli/tokenize_command.h"
 #include "runtime/cli/visible_text.h"
 
@@ -106,6 +107,7 @@ int RunCommandLine(int argc, char** argv) {
   AddMemoryCommand(app, run);
   AddInspectCommand(app, run);
   AddTokenizeCommand(app, run);
+  AddTokenCommand(app, run);
   AddBenchCommand(app, run);
   try {
     app.parse(argc, argv);

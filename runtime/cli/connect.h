@@ -11,15 +11,20 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/security_flags.h"
 #include "runtime/client/client.h"
 #include "runtime/server/response_conversion.h"
 
 namespace folio {
 
-// UNAVAILABLE, naming the address, when nobody answers in time.
+// UNAVAILABLE, naming the address, when nobody answers in time; otherwise the
+// errors of ClientOptionsOf.
 inline absl::StatusOr<std::unique_ptr<Client>> ConnectTo(
-    const std::string& server) {
-  return Client::Connect(server, /*timeout=*/absl::Seconds(5));
+    const std::string& server, const ClientSecurityFlags& security) {
+  FOLIO_ASSIGN_OR_RETURN(const ClientOptions options,
+                         ClientOptionsOf(security, server));
+  return Client::Connect(server, /*timeout=*/absl::Seconds(5), options);
 }
 
 // Whether a server says with `status` that it ends, as it should.

@@ -19,6 +19,7 @@
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/flags.h"
 #include "runtime/cli/generation_printer.h"
+#include "runtime/cli/security_flags.h"
 #include "runtime/client/client.h"
 #include "runtime/server/request_conversion.h"
 #include "runtime/server/response_conversion.h"
@@ -32,6 +33,7 @@ constexpr char kExamples[] = R"(Examples:
   folio generate --model my-model --token-ids 1,2,3 --logprobs 5 --prompt-logprobs --json
   folio generate --prompt "Once upon a time" --n 4 --temperature 0.8 --max-tokens 16
   folio generate --server 127.0.0.1:50051 --prompt Hello --tenant alice --priority -5
+  folio generate --server 10.0.0.7:50051 --tls-ca ca.crt --token-file token --prompt Hello
   folio generate --prompt Hello --no-cache
 
 Without --server it runs in this process. With --json there is a line for each
@@ -44,6 +46,7 @@ the one that ends a text, have no text (use --json to see their ids).)";
 
 struct GenerateFlags {
   std::optional<std::string> server;  // Absent: in this process.
+  ClientSecurityFlags security;
   EngineFlags engine;
   bool no_cache = false;
 
@@ -96,10 +99,11 @@ absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
 }
 
 absl::Status GenerateRemotely(const std::string& server,
+                              const ClientSecurityFlags& security,
                               const v1::GenerateRequest& request,
                               GenerationPrinter& printer) {
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                         ConnectTo(server));
+                         ConnectTo(server, security));
   const auto print = [&](const v1::GenerateResponse& response) {
     printer.Add(response);
     return std::cout.good();
@@ -156,9 +160,10 @@ absl::Status GenerateHere(const GenerateFlags& flags,
 absl::Status Generate(const GenerateFlags& flags) {
   FOLIO_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ToProto(flags));
   GenerationPrinter printer(flags.json, /*many=*/flags.n > 1);
-  FOLIO_RETURN_IF_ERROR(flags.server.has_value()
-                            ? GenerateRemotely(*flags.server, request, printer)
-                            : GenerateHere(flags, request, printer));
+  FOLIO_RETURN_IF_ERROR(
+      flags.server.has_value()
+          ? GenerateRemotely(*flags.server, flags.security, request, printer)
+          : GenerateHere(flags, request, printer));
   printer.Finish(flags.logprobs.has_value(), flags.prompt_logprobs);
   return absl::OkStatus();
 }
@@ -232,11 +237,13 @@ void AddGenerateCommand(CLI::App& app, CommandRun& run) {
   CLI::App* const command = app.add_subcommand(
       "generate", "Generates from one prompt, streaming to stdout");
   command->footer(kExamples);
-  AddServerOption(*command, flags->server,
-                  "A running server. Default: run in this process");
+  CLI::Option* const server =
+      AddServerOption(*command, flags->server,
+                      "A running server. Default: run in this process");
   AddInputOptions(*command, *flags);
   AddSamplingOptions(*command, *flags);
   AddRequestOptions(*command, *flags);
+  AddClientSecurityFlags(*command, server, flags->security);
   CLI::App* const engine =
       command->add_option_group("Engine", "without --server");
   AddEngineFlags(*engine, flags->engine);

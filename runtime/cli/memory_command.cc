@@ -16,6 +16,7 @@
 #include "runtime/cli/flags.h"
 #include "runtime/cli/memory_live.h"
 #include "runtime/cli/memory_printer.h"
+#include "runtime/cli/security_flags.h"
 #include "runtime/client/client.h"
 
 namespace folio {
@@ -24,6 +25,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   folio memory --server 127.0.0.1:50051
   folio memory --server 127.0.0.1:50051 --follow
+  folio memory --server 10.0.0.7:50051 --tls-ca ca.crt --token-file token
   folio memory --server 127.0.0.1:50051 --follow --json | jq .memory.waste_share
 
 Reserved is what pages in use take, holding what the tokens in them take by the
@@ -34,6 +36,7 @@ a pipe gets a line for each one from the header on.)";
 
 struct MemoryFlags {
   std::optional<std::string> server;  // Required.
+  ClientSecurityFlags security;
   bool follow = false;
   bool json = false;
 };
@@ -70,10 +73,11 @@ bool IsScreen() {
          std::string_view(terminal) != "dumb";
 }
 
-absl::Status FollowLive(const std::string& server) {
+absl::Status FollowLive(const std::string& server,
+                        const ClientSecurityFlags& security) {
   MemoryLive live(server);  // Before gRPC's threads, as it wants.
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                         ConnectTo(server));
+                         ConnectTo(server, security));
   const absl::StatusOr<v1::BatchReport> now = client->GetMemoryReport();
   if (!now.ok()) return ExplainBroken(now.status(), server);
   live.Show(*now);  // Batches may be far away.
@@ -86,10 +90,10 @@ absl::Status FollowLive(const std::string& server) {
 
 absl::Status Memory(const MemoryFlags& flags) {
   if (flags.follow && !flags.json && IsScreen()) {
-    return FollowLive(*flags.server);
+    return FollowLive(*flags.server, flags.security);
   }
   FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                         ConnectTo(*flags.server));
+                         ConnectTo(*flags.server, flags.security));
   if (flags.follow) return FollowLines(*client, *flags.server, flags.json);
   const absl::StatusOr<v1::BatchReport> report = client->GetMemoryReport();
   if (!report.ok()) return ExplainBroken(report.status(), *flags.server);
@@ -108,12 +112,14 @@ void AddMemoryCommand(CLI::App& app, CommandRun& run) {
   CLI::App* const command =
       app.add_subcommand("memory", "Shows where the memory of a server is");
   command->footer(kExamples);
-  AddServerOption(*command, flags->server, "Where the server listens")
-      ->required();
+  CLI::Option* const server =
+      AddServerOption(*command, flags->server, "Where the server listens")
+          ->required();
   command->add_flag("--follow", flags->follow,
                     "A live table, or in a pipe a line for each batch, until "
                     "Ctrl-C or the server's end");
   command->add_flag("--json", flags->json, "One JSON object a line");
+  AddClientSecurityFlags(*command, server, flags->security);
   command->callback(
       [flags, &run] { run = [flags] { return Memory(*flags); }; });
 }

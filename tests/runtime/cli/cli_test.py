@@ -3,6 +3,7 @@
 Usage: cli_test.py FOLIO INTROSPECTION_PROTO
 """
 
+import hashlib
 import json
 import os
 import re
@@ -15,7 +16,8 @@ import unittest
 
 from folio_binary import Folio, Server, Terminal, TIMEOUT_SECONDS
 
-COMMANDS = ("serve", "generate", "memory", "inspect", "tokenize", "bench")
+COMMANDS = ("serve", "generate", "memory", "inspect", "tokenize", "token",
+            "bench")
 PROMPT = "Where is every byte of this?"
 LOGPROBS = ("--logprobs", "3", "--prompt-logprobs")
 # A request without a limit takes this one very long.
@@ -102,7 +104,7 @@ class ErrorTest(unittest.TestCase):
             self.assert_refused((word, "--prompt", "x"), 2,
                                 f"'{word}' is not a command; the commands are "
                                 "serve, generate, memory, inspect, tokenize, "
-                                "bench ")
+                                "token, bench ")
         self.assert_refused(("serve", "80", "--port"), 2,
                             "not expected: 80 --port ")
 
@@ -154,6 +156,12 @@ class ErrorTest(unittest.TestCase):
                  "--max-tenant-requests"),
                 (("serve", "--no-prefix-cache=maybe"), "--no-prefix-cache"),
                 ((*there, "--no-prefix-cache"), "--no-prefix-cache"),
+                ((*here, "--token-file", "f"), "--server"),
+                ((*here, "--tls-ca", "f"), "--server"),
+                ((*there, "--tls-client-key", "f"), "--tls-client-cert"),
+                ((*there, "--tls-client-cert", "f", "--tls-client-key", "f"),
+                 "--tls-ca"),
+                (("token",), "--tenant"),
                 # Of no use to one request.
                 ((*here, "--policy", "fair"), "--policy"),
                 ((*here, "--n", "0"), "--n"),
@@ -193,6 +201,8 @@ class ErrorTest(unittest.TestCase):
                 ((*here, "--model", "x"), "expected a GGUF file, or a folder"),
                 ((*here, "--model", "random:arch=mamba"), "mamba"),
                 (("inspect", "no-such-folder"), "no-such-folder"),
+                (("token", "--tenant", "a b"), "tenant's name"),
+                (("token", "--tenant", "x" * 257), "257 bytes"),
                 (("bench", "--streams", "2", "--max-batch-sequences", "1"), "2"),
                 (("bench", "--streams", "4", "--kv-pool", "64KiB"), "64KiB"),
                 (("bench", "--prompt-tokens", "1000000"), "context"),
@@ -205,6 +215,31 @@ class ErrorTest(unittest.TestCase):
         self.assert_refused(("generate", "--prompt", b"\xff"), 1, "UTF-8")
         self.assert_refused(("generate", "--prompt", "x", "--tenant", b"\xff"),
                             1, "--tenant is not valid UTF-8")
+
+    def test_token_and_tls_files(self):
+        there = ("memory", "--server", "127.0.0.1:1")
+        with tempfile.TemporaryDirectory() as folder:
+            empty = os.path.join(folder, "empty")
+            with open(empty, "wb"):
+                pass
+            missing = os.path.join(folder, "missing")
+            for flag in ("--token-file", "--tls-ca"):
+                self.assert_refused((*there, flag, missing), 1, missing)
+                self.assert_refused((*there, flag, empty), 1, empty)
+
+    def test_token_does_not_go_into_the_clear(self):
+        # (A block of addresses that nobody has: RFC 5737.)
+        there = ("memory", "--server", "192.0.2.1:1")
+        with tempfile.NamedTemporaryFile("w") as token, \
+                tempfile.NamedTemporaryFile("w") as ca:
+            token.write("secret\n")
+            token.flush()
+            with_token = (*there, "--token-file", token.name)
+            self.assert_refused(with_token, 1, "could read the token")
+            ca.write("-----BEGIN CERTIFICATE-----\n")
+            ca.flush()
+            for more in (("--insecure",), ("--tls-ca", ca.name)):
+                self.assert_refused((*with_token, *more), 1, "no server answered")
 
     def test_nobody_listens(self):
         for args in [("memory",), ("generate", "--prompt", "x")]:
@@ -221,6 +256,18 @@ class ErrorTest(unittest.TestCase):
         self.assertIn(server.address, last)
         for line in log:
             self.assertRegex(line, r"^I\d{8} .* \w+\.cc:\d+\] ")
+
+
+class TokenTest(unittest.TestCase):
+    def test_stdout_has_the_hash_and_stderr_the_token(self):
+        results = [folio.run("token", "--tenant", "alice") for _ in range(2)]
+        for result in results:
+            self.assertEqual(result.returncode, 0)
+            self.assertRegex(result.stderr, r"\A[0-9a-f]{64}\n\Z")
+            token = result.stderr.strip().encode()
+            digest = hashlib.sha256(token).hexdigest()
+            self.assertEqual(result.stdout, f"{digest} alice\n")
+        self.assertNotEqual(results[0].stderr, results[1].stderr)
 
 
 class StdoutTest(unittest.TestCase):
