@@ -25,12 +25,20 @@ enum class WaitReason {
 struct BatchReport {
   int64_t step = 0;  // Counted from 1.
   absl::Time start;
-  absl::Duration duration;          // The whole step, Plan to events.
-  absl::Duration forward_duration;  // Of it, inside the model.
+  absl::Duration duration;  // The whole step, Plan to events.
+  // Of it: Plan and Apply; inside the model; inside the sampler; Commit and the
+  // text of its events. What is left went into the model's input.
+  absl::Duration plan_duration;
+  absl::Duration forward_duration;
+  absl::Duration sample_duration;
+  absl::Duration commit_duration;
 
   // Of sequences that had more than one to compute, and of those that had one.
   int32_t prefill_tokens = 0;
   int32_t decode_tokens = 0;
+  // Of the prompts that were complete with this step, all tokens, those found
+  // in the prefix cache, too. Each request's prompt counts once.
+  int32_t prompt_tokens = 0;
   int32_t sequences_running = 0;
   int32_t sequences_waiting = 0;
   WaitReason wait_reason = WaitReason::kNone;

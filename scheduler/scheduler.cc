@@ -215,10 +215,14 @@ void Scheduler::Commit(const AppliedPlan& applied, const StepResult& result,
   CHECK_EQ(applied.sequences.size(), result.sequences.size());
   report.prefill_tokens = 0;
   report.decode_tokens = 0;
+  report.prompt_tokens = 0;
   for (const AppliedSequence& entry : applied.sequences) {
     Sequence& sequence = *Find(entry.id);
     (sequence.num_uncomputed() > 1 ? report.prefill_tokens
                                    : report.decode_tokens) += entry.count;
+    if (sequence.CompletesPrompt(entry.count)) {
+      report.prompt_tokens += sequence.num_prompt_tokens();
+    }
     sequence.num_prompt_scored =
         std::max(sequence.num_prompt_scored,
                  sequence.PromptScoringRange(entry.count).end);
@@ -349,6 +353,7 @@ void Scheduler::FinishRequest(LiveRequest& live, FinishReason reason,
 void Scheduler::Report(BatchReport& report) {
   report.prefill_tokens = 0;
   report.decode_tokens = 0;
+  report.prompt_tokens = 0;
   report.sequences_preempted = 0;
   report.wait_reason = WaitReason::kNone;
   report.prefix_query_tokens = 0;

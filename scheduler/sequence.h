@@ -73,6 +73,13 @@ struct Sequence {
     return count == num_uncomputed() && num_tokens() < limit;
   }
 
+  // Whether computing the next `count` tokens ends with the prompt's last one,
+  // for the first time: what is computed again after a preemption ends with it
+  // only where nothing has been sampled, and then it was not complete before.
+  bool CompletesPrompt(int32_t count) const {
+    return count > 0 && count == num_uncomputed() && num_generated() == 0;
+  }
+
   // Positions [first, end).
   struct Range {
     int32_t first;

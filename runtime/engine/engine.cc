@@ -76,7 +76,8 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
       inbox_(options.queue, options.scheduler.max_batch_sequences),
       scheduler_(options.scheduler, model_->info().context_length,
                  storage_->pool_bytes(), &cache_),
-      sampler_(executor, model_->info().vocab_size) {}
+      sampler_(executor, model_->info().vocab_size),
+      last_load_(load()) {}
 
 absl::Status Engine::Prepare(Request& request) {
   const ModelInfo& model = model_->info();
@@ -108,25 +109,33 @@ absl::Status Engine::Submit(Request request) {
 bool Engine::Step(StepOutput& output) {
   output.Clear();
   DrainInbox(output);
-  if (scheduler_.HasWork()) {
-    const absl::Time now = clock_->Now();
-    scheduler_.Plan(now, plan_);
-    scheduler_.Apply(plan_, now, applied_, output.events);
-    if (!applied_.sequences.empty()) {
-      output.stepped = true;
-      output.report.step = ++num_steps_;
-      output.report.start = now;
-      ForwardAndSample(output.report);
-      scheduler_.Commit(applied_, result_, clock_->Now(), output.events,
-                        output.report);
-    }
-  }
+  absl::Time commit_start;
+  if (scheduler_.HasWork()) StepBatch(output, commit_start);
   AddText(output.events);
   NoteLeft(output.events);
+  output.time = clock_->Now();
   if (output.stepped) {
-    output.report.duration = clock_->Now() - output.report.start;
+    output.report.commit_duration = output.time - commit_start;
+    output.report.duration = output.time - output.report.start;
   }
+  output.load = load();
+  output.load_changed = output.load != last_load_;
+  last_load_ = output.load;
   return scheduler_.HasWork();
+}
+
+void Engine::StepBatch(StepOutput& output, absl::Time& commit_start) {
+  BatchReport& report = output.report;
+  const absl::Time start = clock_->Now();
+  scheduler_.Plan(start, plan_);
+  scheduler_.Apply(plan_, start, applied_, output.events);
+  if (applied_.sequences.empty()) return;
+  output.stepped = true;
+  report.step = ++num_steps_;
+  report.start = start;
+  report.plan_duration = clock_->Now() - start;
+  commit_start = ForwardAndSample(report);
+  scheduler_.Commit(applied_, result_, commit_start, output.events, report);
 }
 
 void Engine::DrainInbox(StepOutput& output) {
@@ -155,25 +164,41 @@ void Engine::DrainInbox(StepOutput& output) {
   scheduler_.Report(output.state);
 }
 
-void Engine::ForwardAndSample(BatchReport& report) {
+absl::Time Engine::ForwardAndSample(BatchReport& report) {
   for (const PageCopy& copy : applied_.copies) {
     storage_->CopyPage(copy.from, copy.to);
   }
   const StepInput& input = step_builder_.Build(applied_, scheduler_);
   sampler_.Start(input, step_builder_.sequences(), result_);
   absl::Time last = clock_->Now();
+  // From `last` until now; now is `last` from then on.
+  const auto lap = [&] {
+    const absl::Time before = std::exchange(last, clock_->Now());
+    return last - before;
+  };
   model_->Forward(input, *storage_);
-  report.forward_duration = clock_->Now() - last;
+  report.forward_duration = lap();
+  report.sample_duration = absl::ZeroDuration();
 
   const int32_t num_rows = static_cast<int32_t>(input.logits_rows.size());
   const int32_t tile = options_.model_limits().max_logits_rows;
   for (int32_t first = 0; first < num_rows; first += tile) {
     const int32_t count = std::min(tile, num_rows - first);
-    last = clock_->Now();
     const ColumnBlocks& logits = model_->Logits(first, count);
-    report.forward_duration += clock_->Now() - last;
+    report.forward_duration += lap();
     sampler_.SampleTile(logits, first, count, result_);
+    report.sample_duration += lap();
   }
+  return last;
+}
+
+EngineLoad Engine::load() const {
+  return {.sequences_running = scheduler_.num_running(),
+          .sequences_waiting = scheduler_.num_waiting(),
+          .pages_total = cache_.num_pages(),
+          .pages_in_use = cache_.num_in_use(),
+          .pages_cached = cache_.num_cached(),
+          .pages_free = cache_.num_free()};
 }
 
 void Engine::AddText(TokenEvents& events) {

@@ -16,6 +16,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/executor.h"
 #include "runtime/base/types.h"
+#include "runtime/engine/engine_load.h"
 #include "runtime/engine/inbox.h"
 #include "runtime/engine/request_limits.h"
 #include "runtime/engine/sampler.h"
@@ -100,6 +101,9 @@ class Engine {
   // leads to is in `output`. Returns whether requests are still live.
   bool Step(StepOutput& output);
 
+  // The state between turns. O(1).
+  EngineLoad load() const;
+
   // Sleeps until there is something in the inbox.
   void WaitForInbox() { inbox_.Wait(); }
 
@@ -115,7 +119,11 @@ class Engine {
          const Clock* clock, Executor* executor);
 
   void DrainInbox(StepOutput& output);
-  void ForwardAndSample(BatchReport& report);
+  // Computes a batch, unless nothing can be computed now; `commit_start` is set
+  // when it did.
+  void StepBatch(StepOutput& output, absl::Time& commit_start);
+  // Returns when it was done.
+  absl::Time ForwardAndSample(BatchReport& report);
   void AddText(TokenEvents& events);
   void NoteLeft(const TokenEvents& events);
 
@@ -145,6 +153,7 @@ class Engine {
   // Scheduler::num_tokens_that_left(), as the inbox knows it.
   int64_t num_tokens_noted_ = 0;
   int64_t num_steps_ = 0;
+  EngineLoad last_load_;  // As handed out.
   bool closed_ = false;
 };
 

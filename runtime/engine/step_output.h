@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "absl/time/time.h"
+#include "runtime/engine/engine_load.h"
 #include "runtime/engine/inbox.h"
 #include "scheduler/batch_report.h"
 #include "scheduler/token_event.h"
@@ -12,6 +14,9 @@
 namespace folio {
 
 struct StepOutput {
+  absl::Time time;            // The engine's clock when the turn was over.
+  EngineLoad load;            // And its state then.
+  bool load_changed = false;  // Whether that differs from the turn before.
   TokenEvents events;
   bool stepped = false;  // Whether a batch was computed, and `report` is of it.
   BatchReport report;
@@ -21,7 +26,8 @@ struct StepOutput {
   BatchReport state;
 
   bool empty() const {
-    return events.empty() && !stepped && report_callbacks.empty();
+    return events.empty() && !stepped && report_callbacks.empty() &&
+           !load_changed;
   }
 
   void AnswerReportCallbacks() const {
@@ -31,6 +37,7 @@ struct StepOutput {
   void Clear() {
     events.Clear();
     stepped = false;
+    load_changed = false;
     report_callbacks.clear();
   }
 };
