@@ -4,6 +4,7 @@
 #define SCHEDULER_BATCH_REPORT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "cache/memory_report.h"
@@ -39,6 +40,9 @@ struct BatchReport {
   // Of the prompts that were complete with this step, all tokens, those found
   // in the prefix cache, too. Each request's prompt counts once.
   int32_t prompt_tokens = 0;
+  int32_t generated_tokens = 0;  // As in usage.
+  // Of each request that got its first token, the time since its arrival.
+  std::vector<absl::Duration> times_to_first_token;
   int32_t sequences_running = 0;
   int32_t sequences_waiting = 0;
   WaitReason wait_reason = WaitReason::kNone;

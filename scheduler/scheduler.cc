@@ -216,6 +216,8 @@ void Scheduler::Commit(const AppliedPlan& applied, const StepResult& result,
   report.prefill_tokens = 0;
   report.decode_tokens = 0;
   report.prompt_tokens = 0;
+  report.generated_tokens = 0;
+  report.times_to_first_token.clear();
   for (const AppliedSequence& entry : applied.sequences) {
     Sequence& sequence = *Find(entry.id);
     (sequence.num_uncomputed() > 1 ? report.prefill_tokens
@@ -243,13 +245,14 @@ void Scheduler::Commit(const AppliedPlan& applied, const StepResult& result,
     // (A sample whose logits are no numbers ends the others with it.)
     Sequence* const sequence = FindLive(applied.sequences[i].id);
     if (sequence == nullptr) continue;
-    CommitSequence(*sequence, result.sequences[i], now, events);
+    CommitSequence(*sequence, result.sequences[i], now, events, report);
   }
   step_start_ = now;
 }
 
 void Scheduler::CommitSequence(Sequence& sequence, const SequenceResult& result,
-                               absl::Time now, TokenEvents& events) {
+                               absl::Time now, TokenEvents& events,
+                               BatchReport& report) {
   if (result.not_finite) {
     End(*sequence.live, FinishReason::kError, now, events);
     return;
@@ -258,7 +261,7 @@ void Scheduler::CommitSequence(Sequence& sequence, const SequenceResult& result,
       sequence.table, std::span(sequence.tokens).first(sequence.num_computed),
       sequence.request->cache_salt);
   const bool sampled = !result.sampled.tokens.empty();
-  const bool stopped = TakeSampled(sequence, result, now, events);
+  const bool stopped = TakeSampled(sequence, result, now, events, report);
   // The last token of a full sequence needs no K/V; a prompt that nothing may
   // follow does need all of its logprobs.
   const bool full = sequence.num_tokens() == sequence.limit &&
@@ -275,7 +278,8 @@ void Scheduler::CommitSequence(Sequence& sequence, const SequenceResult& result,
 }
 
 bool Scheduler::TakeSampled(Sequence& sequence, const SequenceResult& result,
-                            absl::Time now, TokenEvents& events) {
+                            absl::Time now, TokenEvents& events,
+                            BatchReport& report) {
   const Request& request = *sequence.request;
   size_t accepted = 0;
   bool stopped = false;
@@ -287,8 +291,12 @@ bool Scheduler::TakeSampled(Sequence& sequence, const SequenceResult& result,
   }
   if (accepted > 0) {
     LiveRequest& live = *sequence.live;
-    live.first_token = std::min(live.first_token, now);
+    if (live.first_token == absl::InfiniteFuture()) {
+      live.first_token = now;
+      report.times_to_first_token.push_back(Between(request.arrival, now));
+    }
     live.usage.generated_tokens += static_cast<int32_t>(accepted);
+    report.generated_tokens += static_cast<int32_t>(accepted);
     policy_->ChargeSampled(sequence, static_cast<int32_t>(accepted));
   }
   if (accepted > 0 || !result.prompt.tokens.empty()) {
@@ -354,6 +362,8 @@ void Scheduler::Report(BatchReport& report) {
   report.prefill_tokens = 0;
   report.decode_tokens = 0;
   report.prompt_tokens = 0;
+  report.generated_tokens = 0;
+  report.times_to_first_token.clear();
   report.sequences_preempted = 0;
   report.wait_reason = WaitReason::kNone;
   report.prefix_query_tokens = 0;

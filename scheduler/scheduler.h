@@ -147,9 +147,9 @@ class Scheduler {
   // Appends what was sampled, up to a stop token or the limit, and says so;
   // returns whether a stop token was.
   bool TakeSampled(Sequence& sequence, const SequenceResult& result,
-                   absl::Time now, TokenEvents& events);
+                   absl::Time now, TokenEvents& events, BatchReport& report);
   void CommitSequence(Sequence& sequence, const SequenceResult& result,
-                      absl::Time now, TokenEvents& events);
+                      absl::Time now, TokenEvents& events, BatchReport& report);
   // Frees the sequence's pages and forgets it; its last event, and behind the
   // last one of its request the terminal one, go to `events`.
   void Finish(Sequence& sequence, FinishReason reason, absl::Time now,

@@ -103,6 +103,7 @@ const std::vector<Confined>& ConfinedLibraries() {
       {"gRPC and Protobuf",
        {"grpc/", "grpcpp/", "grpc++/", "google/protobuf/"},
        {"proto/", "runtime/server/", "runtime/client/", "bench/load/"}},
+      {"prometheus-cpp", {"prometheus/"}, {"runtime/server/"}},
       // Linear is how Folio multiplies; its limit is measured without it.
       {"oneDNN",
        {"dnnl", "oneapi/dnnl"},

@@ -246,5 +246,30 @@ TEST(StepOutput, CountsNoPromptTwice) {
   EXPECT_EQ(counts, (std::vector<int32_t>{0, 0, 40, 0, 0}));
 }
 
+TEST(StepOutput, TellsFirstTokensAndHowManyThereAre) {
+  ScriptedEngine engine(ScriptedEngine::Options(20));
+  const auto step = [&](int seconds, StepOutput& output) {
+    engine.clock().Advance(absl::Seconds(seconds));
+    engine->Step(output);
+    return output.report.times_to_first_token;
+  };
+  StepOutput output;
+  using Times = std::vector<absl::Duration>;
+  engine.Submit(ScriptedEngine::MakeRequest(std::vector<TokenId>(40, 5), 3));
+  EXPECT_EQ(step(1, output), Times{});
+  EXPECT_EQ(output.report.generated_tokens, 0);
+  EXPECT_EQ(step(2, output), Times{absl::Seconds(3)});
+  EXPECT_EQ(output.report.generated_tokens, 1);
+  // Three samples have one first token, beside the other's second.
+  Request samples = ScriptedEngine::MakeRequest({1, 2, 3}, 2);
+  samples.n = 3;
+  engine.Submit(std::move(samples));
+  EXPECT_EQ(step(4, output), Times{absl::Seconds(4)});
+  EXPECT_EQ(output.report.generated_tokens, 4);
+  EXPECT_EQ(step(8, output), Times{});
+  EXPECT_EQ(output.report.generated_tokens, 4);
+  EXPECT_EQ(output.load.sequences_running, 0);
+}
+
 }  // namespace
 }  // namespace folio
