@@ -108,7 +108,8 @@ class Loop {
       const absl::Time planned = absl::Now();
       MakeResult();
       const absl::Time made = absl::Now();
-      scheduler_.Commit(applied_, result_, absl::UnixEpoch(), events_, report_);
+      scheduler_.Commit(applied_, result_, absl::UnixEpoch(), NeverStops,
+                        events_, report_);
       time += planned - begin + (absl::Now() - made);
     }
     return time;

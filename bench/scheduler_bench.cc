@@ -71,7 +71,8 @@ void Step(benchmark::State& state) {
       entry.id = planned.id;
       entry.sampled.tokens.push_back(1);
     }
-    scheduler.Commit(applied, result, absl::UnixEpoch(), events, report);
+    scheduler.Commit(applied, result, absl::UnixEpoch(), NeverStops, events,
+                     report);
   }
   ReportLimit(state, absl::Now() - start);
 }

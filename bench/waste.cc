@@ -134,8 +134,8 @@ class Simulation {
         entry.sampled.tokens.push_back(0);
       }
     }
-    scheduler_.Commit(applied_, step_result_, absl::UnixEpoch(), events_,
-                      report_);
+    scheduler_.Commit(applied_, step_result_, absl::UnixEpoch(), NeverStops,
+                      events_, report_);
   }
 
   void Count() {

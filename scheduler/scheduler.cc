@@ -210,7 +210,7 @@ void Scheduler::Fork(const Sequence& first, AppliedPlan& applied) {
 }
 
 void Scheduler::Commit(const AppliedPlan& applied, const StepResult& result,
-                       absl::Time now, TokenEvents& events,
+                       absl::Time now, StopRule stops, TokenEvents& events,
                        BatchReport& report) {
   CHECK_EQ(applied.sequences.size(), result.sequences.size());
   report.prefill_tokens = 0;
@@ -240,35 +240,35 @@ void Scheduler::Commit(const AppliedPlan& applied, const StepResult& result,
   cost_model_.Observe(applied.work, report.commit_interval);
   FillCounters(report);
   ReportSequences(report);
+  const CommitScope scope{now, stops, events, report};
   for (size_t i = 0; i < applied.sequences.size(); ++i) {
     CHECK(applied.sequences[i].id == result.sequences[i].id);
     // (A sample whose logits are no numbers ends the others with it.)
     Sequence* const sequence = FindLive(applied.sequences[i].id);
     if (sequence == nullptr) continue;
-    CommitSequence(*sequence, result.sequences[i], now, events, report);
+    CommitSequence(*sequence, result.sequences[i], scope);
   }
   step_start_ = now;
 }
 
 void Scheduler::CommitSequence(Sequence& sequence, const SequenceResult& result,
-                               absl::Time now, TokenEvents& events,
-                               BatchReport& report) {
+                               const CommitScope& scope) {
   if (result.not_finite) {
-    End(*sequence.live, FinishReason::kError, now, events);
+    End(*sequence.live, FinishReason::kError, scope.now, scope.events);
     return;
   }
   cache_->RegisterPrefix(
       sequence.table, std::span(sequence.tokens).first(sequence.num_computed),
       sequence.request->cache_salt);
   const bool sampled = !result.sampled.tokens.empty();
-  const bool stopped = TakeSampled(sequence, result, now, events, report);
+  const bool stopped = TakeSampled(sequence, result, scope) || result.exhausted;
   // The last token of a full sequence needs no K/V; a prompt that nothing may
   // follow does need all of its logprobs.
   const bool full = sequence.num_tokens() == sequence.limit &&
                     (sampled || sequence.num_uncomputed() == 0);
   if (stopped || full) {
-    Finish(sequence, stopped ? FinishReason::kStop : FinishReason::kLength, now,
-           events);
+    Finish(sequence, stopped ? FinishReason::kStop : FinishReason::kLength,
+           scope.now, scope.events);
   } else if (options_.recompute_always && sampled) {
     cache_->Release(sequence.table);
     sequence.num_computed = 0;
@@ -278,8 +278,7 @@ void Scheduler::CommitSequence(Sequence& sequence, const SequenceResult& result,
 }
 
 bool Scheduler::TakeSampled(Sequence& sequence, const SequenceResult& result,
-                            absl::Time now, TokenEvents& events,
-                            BatchReport& report) {
+                            const CommitScope& scope) {
   const Request& request = *sequence.request;
   size_t accepted = 0;
   bool stopped = false;
@@ -287,20 +286,23 @@ bool Scheduler::TakeSampled(Sequence& sequence, const SequenceResult& result,
     if (stopped || sequence.num_tokens() == sequence.limit) break;
     sequence.tokens.push_back(token);
     ++accepted;
-    stopped = IsStopToken(request, token);
+    for (const auto& mask : sequence.masks) mask->Advance(token);
+    // (`stops` sees every token.)
+    stopped = scope.stops(sequence, token) || IsStopToken(request, token);
   }
   if (accepted > 0) {
     LiveRequest& live = *sequence.live;
     if (live.first_token == absl::InfiniteFuture()) {
-      live.first_token = now;
-      report.times_to_first_token.push_back(Between(request.arrival, now));
+      live.first_token = scope.now;
+      scope.report.times_to_first_token.push_back(
+          Between(request.arrival, scope.now));
     }
     live.usage.generated_tokens += static_cast<int32_t>(accepted);
-    report.generated_tokens += static_cast<int32_t>(accepted);
+    scope.report.generated_tokens += static_cast<int32_t>(accepted);
     policy_->ChargeSampled(sequence, static_cast<int32_t>(accepted));
   }
   if (accepted > 0 || !result.prompt.tokens.empty()) {
-    TokenEvent& event = events.Append();
+    TokenEvent& event = scope.events.Append();
     event.request_id = request.id;
     event.sample_index = sequence.sample_index;
     event.sampled = result.sampled;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "cache/kv_cache.h"
 #include "cache/memory_report.h"
@@ -29,6 +30,12 @@
 #include "scheduler/token_event.h"
 
 namespace folio {
+
+// Whether `token`, which is now the last of the sequence, ends it; called once
+// for each token that is taken in, in order. For what only those know who know
+// text.
+using StopRule = absl::FunctionRef<bool(const Sequence&, TokenId token)>;
+inline bool NeverStops(const Sequence&, TokenId) { return false; }
 
 // A step is Plan, then Apply, then the forward pass and sampling (which are not
 // the scheduler's business), then Commit. Plan decides (planner.cc):
@@ -101,10 +108,12 @@ class Scheduler {
   // Takes in what the applied plan computed: advances, appends samples, ends
   // what is complete, reports. `result` has one entry for each sequence of the
   // plan, in its order. `report` gets the counts and the memory of the step;
-  // its times are the caller's.
+  // its times are the caller's. A sequence ends at a stop token and where
+  // `stops` says so.
   // REQUIRES: Apply came before, with nothing called since.
   void Commit(const AppliedPlan& applied, const StepResult& result,
-              absl::Time now, TokenEvents& events, BatchReport& report);
+              absl::Time now, StopRule stops, TokenEvents& events,
+              BatchReport& report);
 
   // The state between steps, in the form of a report.
   void Report(BatchReport& report);
@@ -136,6 +145,14 @@ class Scheduler {
   void CheckInvariants() const;
 
  private:
+  // The arguments of Commit that all of its parts need.
+  struct CommitScope {
+    absl::Time now;
+    StopRule stops;
+    TokenEvents& events;
+    BatchReport& report;
+  };
+
   Sequence* Find(SequenceId id) const;
   // Null: it is not live.
   Sequence* FindLive(SequenceId id) const;
@@ -144,12 +161,12 @@ class Scheduler {
   void Fork(const Sequence& first, AppliedPlan& applied);
   void AddRunning(Sequence& sequence);
   void RemoveRunning(Sequence& sequence);
-  // Appends what was sampled, up to a stop token or the limit, and says so;
-  // returns whether a stop token was.
+  // Appends what was sampled, up to a token that stops it or the limit, and
+  // says so; returns whether it was stopped.
   bool TakeSampled(Sequence& sequence, const SequenceResult& result,
-                   absl::Time now, TokenEvents& events, BatchReport& report);
+                   const CommitScope& scope);
   void CommitSequence(Sequence& sequence, const SequenceResult& result,
-                      absl::Time now, TokenEvents& events, BatchReport& report);
+                      const CommitScope& scope);
   // Frees the sequence's pages and forgets it; its last event, and behind the
   // last one of its request the terminal one, go to `events`.
   void Finish(Sequence& sequence, FinishReason reason, absl::Time now,

@@ -37,6 +37,28 @@ struct ScoredTokens {
     top.resize(count * top_count);
   }
 
+  // Appends the first `count` tokens of `other`. REQUIRES: count <=
+  // other.tokens.size(); what is asked for is the same in both.
+  void Append(const ScoredTokens& other, size_t count) {
+    if (count == 0) return;
+    top_count = other.top_count;
+    tokens.insert(tokens.end(), other.tokens.begin(),
+                  other.tokens.begin() + count);
+    top.insert(top.end(), other.top.begin(),
+               other.top.begin() + count * top_count);
+    if (other.logprobs.empty()) return;
+    logprobs.insert(logprobs.end(), other.logprobs.begin(),
+                    other.logprobs.begin() + count);
+  }
+
+  // Removes the first `count` tokens. REQUIRES: count <= tokens.size().
+  void RemoveFirst(size_t count) {
+    tokens.erase(tokens.begin(), tokens.begin() + count);
+    top.erase(top.begin(), top.begin() + count * top_count);
+    if (logprobs.empty()) return;
+    logprobs.erase(logprobs.begin(), logprobs.begin() + count);
+  }
+
   void Clear() {
     tokens.clear();
     logprobs.clear();

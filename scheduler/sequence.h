@@ -13,6 +13,7 @@
 #include "runtime/base/types.h"
 #include "scheduler/live_request.h"
 #include "scheduler/request.h"
+#include "scheduler/token_mask.h"
 
 namespace folio {
 
@@ -44,7 +45,9 @@ struct Sequence {
         sample_index(0),
         limit(token_limit),
         num_forks_due(request->n - 1),
-        tokens(request->prompt) {}
+        tokens(request->prompt) {
+    CloneMasks();
+  }
 
   // Sample `index` of the same request, at the end of its prompt.
   Sequence(SequenceId sequence_id, const Sequence& first, int32_t index)
@@ -54,7 +57,9 @@ struct Sequence {
         arrival_number(first.arrival_number),
         sample_index(index),
         limit(first.limit),
-        tokens(first.tokens) {}
+        tokens(first.tokens) {
+    CloneMasks();
+  }
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t num_prompt_tokens() const {
@@ -112,6 +117,7 @@ struct Sequence {
   int32_t num_forks_due = 0;
 
   std::vector<TokenId> tokens;  // The prompt, then what was generated.
+  std::vector<std::unique_ptr<TokenMask>> masks;
   PageTable table;
   int32_t num_computed = 0;
   int32_t num_prompt_scored = 0;  // Rows whose prompt logprob has been given.
@@ -120,6 +126,11 @@ struct Sequence {
   int64_t prefill_turn = 0;
   bool is_running = false;
   bool preempt_requested = false;
+
+ private:
+  void CloneMasks() {
+    for (const auto& mask : request->masks) masks.push_back(mask->Clone());
+  }
 };
 
 // By request, and within one by sample.

@@ -18,12 +18,15 @@ struct SequenceResult {
   ScoredTokens prompt;
   // Its logits had a NaN; nothing else here means anything.
   bool not_finite = false;
+  // Nothing was sampled, because its masks left no token.
+  bool exhausted = false;
 
   void Clear() {
     id = SequenceId{};
     sampled.Clear();
     prompt.Clear();
     not_finite = false;
+    exhausted = false;
   }
 };
 

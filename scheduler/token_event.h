@@ -15,9 +15,10 @@ namespace folio {
 
 enum class FinishReason {
   kNone,    // Not finished.
-  kStop,    // A stop token was sampled.
+  kStop,    // A stop token or string, or no token was left to sample.
   kLength,  // `limit` was reached.
   kCancelled,
+  kAborted,  // By somebody else than whoever sent it.
   kDeadline,
   kShutdown,  // The engine was closed.
   kError,     // The model gave logits that are not numbers.
@@ -48,10 +49,11 @@ struct Usage {
 struct TokenEvent {
   RequestId request_id{};
   int32_t sample_index = 0;
-  ScoredTokens sampled;
-  ScoredTokens prompt;  // Only logprobs of prompt tokens, when asked for.
-  std::string text;     // Valid UTF-8; lags behind `sampled` inside characters.
+  ScoredTokens sampled;  // With stop strings, those whose text is complete.
+  ScoredTokens prompt;   // Only logprobs of prompt tokens, when asked for.
+  std::string text;  // Valid UTF-8; lags behind `sampled` inside characters.
   FinishReason finish_reason = FinishReason::kNone;
+  std::string stop;  // The stop string that was found, if any.
 
   // In the terminal event `usage` is complete, finish_reason is that of the
   // last sample, and the rest is empty.
@@ -65,6 +67,7 @@ struct TokenEvent {
     prompt.Clear();
     text.clear();
     finish_reason = FinishReason::kNone;
+    stop.clear();
     terminal = false;
     usage = Usage{};
   }

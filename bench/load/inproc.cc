@@ -19,6 +19,8 @@ absl::Status StatusOf(FinishReason reason) {
       return absl::OkStatus();
     case FinishReason::kCancelled:
       return absl::CancelledError("it was cancelled");
+    case FinishReason::kAborted:
+      return absl::AbortedError("it was aborted");
     case FinishReason::kDeadline:
       return absl::DeadlineExceededError("its deadline has passed");
     case FinishReason::kShutdown:

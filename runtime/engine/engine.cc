@@ -33,6 +33,7 @@ absl::Status EngineOptions::Validate() const {
                      " tokens; it must be 8, 16, 32, 64 or 128"));
   }
   FOLIO_RETURN_IF_ERROR(queue.Validate());
+  FOLIO_RETURN_IF_ERROR(caps.Validate());
   return scheduler.Validate();
 }
 
@@ -69,10 +70,14 @@ Engine::Engine(const EngineOptions& options, std::unique_ptr<Model> model,
               .prefix_cache =
                   options.prefix_cache && !options.scheduler.recompute_always,
               .prefix_hash = options.prefix_hash}),
-      request_limits_({.vocab_size = model_->info().vocab_size,
-                       .context_length = model_->info().context_length,
-                       .pool_tokens = cache_.CapacityTokens(),
-                       .max_samples = options.scheduler.max_batch_sequences}),
+      request_limits_(
+          {.vocab_size = model_->info().vocab_size,
+           .context_length = model_->info().context_length,
+           .pool_tokens = cache_.CapacityTokens(),
+           .max_samples = std::min(options.scheduler.max_batch_sequences,
+                                   options.caps.max_samples),
+           .max_prompt_tokens = options.caps.max_prompt_tokens,
+           .max_logprobs = options.caps.max_logprobs}),
       inbox_(options.queue, options.scheduler.max_batch_sequences),
       scheduler_(options.scheduler, model_->info().context_length,
                  storage_->pool_bytes(), &cache_),
@@ -85,6 +90,10 @@ absl::Status Engine::Prepare(Request& request) {
     request.prompt.push_back(*model.bos_token);
   }
   FOLIO_RETURN_IF_ERROR(request_limits_.Check(request));
+  if (!request.stop_strings.empty()) {
+    FOLIO_RETURN_IF_ERROR(
+        tokenizer_->Encode("", {}).status());  // Is there one?
+  }
   request.id = RequestId{next_request_id_++};
   if (!request.sampling.seed.has_value()) {
     const PhiloxBlock block = PhiloxAt(options_.seed_source, /*stream=*/0,
@@ -97,7 +106,25 @@ absl::Status Engine::Prepare(Request& request) {
                                model.eos_tokens.begin(),
                                model.eos_tokens.end());
   }
+  FOLIO_RETURN_IF_ERROR(AddMasks(request));
   request.cache_salt = absl::StrCat(model.name, "/", request.tenant);
+  return absl::OkStatus();
+}
+
+// Of what the parameters rule out. The request may have masks of its own.
+absl::Status Engine::AddMasks(Request& request) const {
+  FOLIO_RETURN_IF_ERROR(request_limits_.CheckSomethingIsLeft(request));
+  SamplingParams& sampling = request.sampling;
+  if (!sampling.allowed_tokens.empty()) {
+    std::vector<TokenId> allowed = sampling.allowed_tokens;
+    std::ranges::sort(allowed);
+    const auto same = std::ranges::unique(allowed);
+    allowed.erase(same.begin(), same.end());
+    request.masks.push_back(MakeAllowedTokensMask(std::move(allowed)));
+  }
+  if (!sampling.bad_words.empty()) {
+    request.masks.push_back(MakeBadWordsMask(sampling.bad_words));
+  }
   return absl::OkStatus();
 }
 
@@ -135,24 +162,27 @@ void Engine::StepBatch(StepOutput& output, absl::Time& commit_start) {
   report.start = start;
   report.plan_duration = clock_->Now() - start;
   commit_start = ForwardAndSample(report);
-  scheduler_.Commit(applied_, result_, commit_start, output.events, report);
+  const auto stops = [this](const Sequence& sequence, TokenId token) {
+    return CompletesStopString(sequence, token);
+  };
+  scheduler_.Commit(applied_, result_, commit_start, stops, output.events,
+                    report);
 }
 
 void Engine::DrainInbox(StepOutput& output) {
   inbox_.Take(inbox_contents_);
   for (std::shared_ptr<const Request>& request : inbox_contents_.requests) {
-    std::vector<Detokenizer>& detokenizers = detokenizers_[request->id];
-    detokenizers.reserve(request->n);  // A copy would have no room of its own.
-    for (int32_t i = 0; i < request->n; ++i) {
-      detokenizers.emplace_back(tokenizer_, TextStart::kContinuation);
-    }
+    AddTextStreams(*request);
     scheduler_.Add(std::move(request));
   }
   const absl::Time now = clock_->Now();
-  for (RequestId request : inbox_contents_.aborts) {
-    scheduler_.Abort(request, FinishReason::kCancelled, now, output.events);
+  for (const AbortOrder& abort : inbox_contents_.aborts) {
+    scheduler_.Abort(abort.request, abort.reason, now, output.events);
   }
-  if (inbox_contents_.flush_prefix_cache) scheduler_.FlushPrefixCache();
+  if (!inbox_contents_.flushes.empty()) {
+    output.pages_flushed = scheduler_.FlushPrefixCache();
+    std::swap(output.flush_callbacks, inbox_contents_.flushes);
+  }
   if (inbox_contents_.closed) {
     scheduler_.AbortAll(FinishReason::kShutdown, now, output.events);
     closed_ = true;
@@ -201,19 +231,29 @@ EngineLoad Engine::load() const {
           .pages_free = cache_.num_free()};
 }
 
+void Engine::AddTextStreams(const Request& request) {
+  const auto stop_strings =
+      request.stop_strings.empty()
+          ? nullptr
+          : std::make_shared<const StopStrings>(request.stop_strings);
+  std::vector<TextStream>& texts = texts_[request.id];
+  texts.reserve(request.n);
+  for (int32_t i = 0; i < request.n; ++i) {
+    texts.emplace_back(tokenizer_, stop_strings, request.include_stop);
+  }
+}
+
+bool Engine::CompletesStopString(const Sequence& sequence, TokenId token) {
+  const Request& request = *sequence.request;
+  TextStream& text = texts_.find(request.id)->second[sequence.sample_index];
+  return text.Append(token, sequence.num_generated() >= request.min_tokens);
+}
+
 void Engine::AddText(TokenEvents& events) {
   for (size_t i = 0; i < events.size(); ++i) {
     TokenEvent& event = events[i];
-    // Events keep their memory, and differ in the text that they have had.
-    event.text.reserve(Detokenizer::kUsualBytes);
-    Detokenizer& detokenizer =
-        detokenizers_.find(event.request_id)->second[event.sample_index];
-    for (TokenId token : event.sampled.tokens) {
-      detokenizer.Append(token, event.text);
-    }
-    if (event.finish_reason != FinishReason::kNone && !event.terminal) {
-      detokenizer.Finish(event.text);
-    }
+    if (event.terminal) continue;
+    texts_.find(event.request_id)->second[event.sample_index].Complete(event);
   }
 }
 
@@ -221,7 +261,7 @@ void Engine::AddText(TokenEvents& events) {
 void Engine::NoteLeft(const TokenEvents& events) {
   for (const TokenEvent& event : events) {
     if (!event.terminal) continue;
-    detokenizers_.erase(event.request_id);
+    texts_.erase(event.request_id);
     inbox_.NoteEnded(event.request_id);
   }
   const int64_t num_left = scheduler_.num_tokens_that_left();

@@ -22,8 +22,8 @@
 #include "runtime/engine/sampler.h"
 #include "runtime/engine/step_builder.h"
 #include "runtime/engine/step_output.h"
+#include "runtime/engine/text_stream.h"
 #include "runtime/model/model.h"
-#include "runtime/tokenizer/detokenizer.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "scheduler/scheduler.h"
 
@@ -38,6 +38,7 @@ struct EngineOptions {
   // A test hook: how prefixes are hashed.
   PrefixHash prefix_hash = HashTokens;
   QueueLimits queue;
+  RequestCaps caps;
   // Where seeds come from for requests that have none.
   uint64_t seed_source = 0;
 
@@ -55,7 +56,10 @@ struct EngineOptions {
 //   RETURN_IF_ERROR(engine->Prepare(request));
 //   RETURN_IF_ERROR(engine->Submit(std::move(request)));
 //   StepOutput output;
-//   while (engine->Step(output)) { ... output.events ... }
+//   for (bool live = true; live;) {
+//     live = engine->Step(output);
+//     ... output.events ...
+//   }
 class Engine {
  public:
   // `tokenizer`, `clock` and `executor` must outlive the engine. The model must
@@ -68,6 +72,8 @@ class Engine {
 
   // Checks the request and completes it: gives it its id, a seed where it has
   // none, the model's stop tokens, and a BOS token for an empty prompt.
+  // INVALID_ARGUMENT (a FieldError) says what is wrong with it;
+  // FAILED_PRECONDITION, that it has stop strings, and the model no tokenizer.
   absl::Status Prepare(Request& request);
 
   // Hands a prepared request to the loop. From OK on, it gets exactly one
@@ -76,17 +82,23 @@ class Engine {
 
   // Ends a request within one step. It still gets its terminal event, unless it
   // has had it.
-  void Abort(RequestId request) { inbox_.Abort(request); }
+  void Abort(RequestId request,
+             FinishReason reason = FinishReason::kCancelled) {
+    inbox_.Abort({.request = request, .reason = reason});
+  }
 
   // `callback` gets the state between two steps, from whoever takes the loop's
-  // output (StepOutput::AnswerReportCallbacks). False: the engine is shutting
+  // output (StepOutput::AnswerCallbacks). False: the engine is shutting
   // down, and it won't be called.
   bool AskForReport(ReportCallback callback) {
     return inbox_.AskForReport(std::move(callback));
   }
 
   // Forgets all prefixes before the next step; cached pages become free.
-  void FlushPrefixCache() { inbox_.FlushPrefixCache(); }
+  // `callback` gets their number, as that of AskForReport gets the state.
+  bool FlushPrefixCache(FlushCallback callback = nullptr) {
+    return inbox_.FlushPrefixCache(std::move(callback));
+  }
 
   // No more requests; live ones end at the loop's next turn.
   void Close() { inbox_.Close(); }
@@ -119,6 +131,9 @@ class Engine {
          const Clock* clock, Executor* executor);
 
   void DrainInbox(StepOutput& output);
+  absl::Status AddMasks(Request& request) const;
+  void AddTextStreams(const Request& request);
+  bool CompletesStopString(const Sequence& sequence, TokenId token);
   // Computes a batch, unless nothing can be computed now; `commit_start` is set
   // when it did.
   void StepBatch(StepOutput& output, absl::Time& commit_start);
@@ -149,7 +164,7 @@ class Engine {
   StepResult result_;
   InboxContents inbox_contents_;
   // One for each sample of a live request.
-  absl::flat_hash_map<RequestId, std::vector<Detokenizer>> detokenizers_;
+  absl::flat_hash_map<RequestId, std::vector<TextStream>> texts_;
   // Scheduler::num_tokens_that_left(), as the inbox knows it.
   int64_t num_tokens_noted_ = 0;
   int64_t num_steps_ = 0;

@@ -63,34 +63,28 @@ absl::Status Inbox::Submit(std::shared_ptr<const Request> request) {
   return absl::OkStatus();
 }
 
-void Inbox::Abort(RequestId request) {
-  {
-    std::lock_guard lock(mutex_);
-    if (contents_.closed) return;
-    contents_.aborts.push_back(request);
-    has_contents_ = true;
-  }
-  changed_.notify_one();
+void Inbox::Abort(const AbortOrder& abort) {
+  Put([&] { contents_.aborts.push_back(abort); });
 }
 
 bool Inbox::AskForReport(ReportCallback callback) {
+  return Put([&] { contents_.reports.push_back(std::move(callback)); });
+}
+
+bool Inbox::FlushPrefixCache(FlushCallback callback) {
+  return Put([&] { contents_.flushes.push_back(std::move(callback)); });
+}
+
+template <typename PutIn>
+bool Inbox::Put(const PutIn& put_in) {
   {
     std::lock_guard lock(mutex_);
     if (contents_.closed) return false;
-    contents_.reports.push_back(std::move(callback));
+    put_in();
     has_contents_ = true;
   }
   changed_.notify_one();
   return true;
-}
-
-void Inbox::FlushPrefixCache() {
-  {
-    std::lock_guard lock(mutex_);
-    contents_.flush_prefix_cache = true;
-    has_contents_ = true;
-  }
-  changed_.notify_one();
 }
 
 void Inbox::Close() {

@@ -16,10 +16,17 @@
 #include "runtime/base/types.h"
 #include "scheduler/batch_report.h"
 #include "scheduler/request.h"
+#include "scheduler/token_event.h"
 
 namespace folio {
 
 using ReportCallback = std::function<void(const BatchReport&)>;
+using FlushCallback = std::function<void(int32_t pages_freed)>;
+
+struct AbortOrder {
+  RequestId request;
+  FinishReason reason;
+};
 
 // How much may wait, and of whom.
 struct QueueLimits {
@@ -38,16 +45,16 @@ struct QueueLimits {
 struct InboxContents {
   std::vector<std::shared_ptr<const Request>> requests;
   // Each came after its request, if that is here, too.
-  std::vector<RequestId> aborts;
+  std::vector<AbortOrder> aborts;
   std::vector<ReportCallback> reports;
-  bool flush_prefix_cache = false;
+  std::vector<FlushCallback> flushes;
   bool closed = false;
 
   void Clear() {
     requests.clear();
     aborts.clear();
     reports.clear();
-    flush_prefix_cache = false;
+    flushes.clear();
     closed = false;
   }
 };
@@ -68,13 +75,14 @@ class Inbox {
   absl::Status Submit(std::shared_ptr<const Request> request);
 
   // May name a request that has ended.
-  void Abort(RequestId request);
+  void Abort(const AbortOrder& abort);
 
   // `callback` will be called with the engine's state between two steps. False
   // after Close: it won't.
   bool AskForReport(ReportCallback callback);
 
-  void FlushPrefixCache();
+  // As AskForReport: `callback` will be called when it is done.
+  bool FlushPrefixCache(FlushCallback callback);
 
   // No more requests. What is inside stays to be taken.
   void Close();
@@ -93,6 +101,10 @@ class Inbox {
   void Wait();
 
  private:
+  // Calls `put_in` under the lock; false after Close.
+  template <typename PutIn>
+  bool Put(const PutIn& put_in);
+
   // Needs mutex_.
   absl::Status CheckRoomFor(const Request& request) const;
 

@@ -1,8 +1,16 @@
 #include "runtime/engine/outbox.h"
 
+#include <cstddef>
 #include <utility>
 
 namespace folio {
+namespace {
+
+// As many as a steady flow needs. Those of a longer queue, once there was one,
+// are given back, or they would be kept for ever.
+constexpr size_t kMaxUnused = 8;
+
+}  // namespace
 
 void Outbox::Push(StepOutput& output) {
   {
@@ -16,11 +24,13 @@ void Outbox::Push(StepOutput& output) {
 }
 
 bool Outbox::Pop(StepOutput& output) {
+  std::list<StepOutput> surplus;  // Freed when the lock is gone.
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
   if (queue_.empty()) return false;
   std::swap(output, queue_.front());
-  unused_.splice(unused_.begin(), queue_, queue_.begin());
+  std::list<StepOutput>& to = unused_.size() < kMaxUnused ? unused_ : surplus;
+  to.splice(to.begin(), queue_, queue_.begin());
   return true;
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 
 #include "runtime/base/philox.h"
+#include "runtime/engine/logit_changes.h"
 
 namespace folio {
 namespace {
@@ -26,22 +28,11 @@ void MakeRoom(const Sequence& sequence, size_t count, bool logprobs,
   out.top.resize(count * out.top_count);
 }
 
-TokenId ChooseToken(const ColumnBlocks& logits, int32_t row,
-                    const Sequence& sequence, const MaxResult& max,
-                    VocabScratch& scratch) {
-  const SamplingParams& sampling = sequence.request->sampling;
-  if (sampling.temperature == 0) return max.index;
-  const double u = UniformDouble(
-      *sampling.seed + static_cast<uint64_t>(sequence.sample_index),
-      /*stream=*/0, sequence.num_generated());
-  // A temperature whose inverse overflows is greedy for all practical purposes.
+// What tokens are drawn from at this temperature; temperature 0, and one whose
+// inverse overflows, are greedy, and none.
+std::optional<float> InverseTemperature(const SamplingParams& sampling) {
   const float inverse = 1.0f / sampling.temperature;
-  if (!std::isfinite(inverse)) return max.index;
-  return SampleCategorical(logits, row, max.value,
-                           {.inverse_temperature = inverse,
-                            .top_k = sampling.top_k,
-                            .top_p = sampling.top_p},
-                           u, scratch);
+  return std::isfinite(inverse) ? std::optional(inverse) : std::nullopt;
 }
 
 }  // namespace
@@ -102,33 +93,82 @@ void Sampler::SampleTile(const ColumnBlocks& logits, int32_t first,
 }
 
 void Sampler::Run(const ColumnBlocks& logits, int32_t row, const Task& task,
-                  VocabScratch& scratch, SequenceResult& result) const {
+                  Scratch& scratch, SequenceResult& result) const {
   const MaxResult max = ArgMax(logits, row);
   if (max.has_nan || !std::isfinite(max.value)) {
     // Several rows of one sequence may find this at the same time.
     std::atomic_ref(result.not_finite).store(true, std::memory_order_relaxed);
     return;
   }
-  const Sequence& sequence = *sequences_[task.sequence];
-  ScoredTokens& out = task.token == kSample ? result.sampled : result.prompt;
-  const TokenId token = task.token == kSample
-                            ? ChooseToken(logits, row, sequence, max, scratch)
-                            : task.token;
-  out.tokens[task.index] = token;
-  if (out.logprobs.empty()) return;
+  const LogitsRow raw{&logits, row, max};
+  if (task.token == kSample) {
+    Sample(raw, task, scratch, result);
+    return;
+  }
+  result.prompt.tokens[task.index] = task.token;
+  Score(raw, /*scale=*/1, task.index, scratch.draw, result.prompt);
+}
 
-  const double log_sum = LogSumExp(logits, row, max.value, 1.0f);
-  const auto logprob = [log_sum](float logit) {
-    return static_cast<float>(logit - log_sum);
+TokenId Sampler::ChooseToken(const LogitsRow& from, const Sequence& sequence,
+                             VocabScratch& scratch) {
+  const SamplingParams& sampling = sequence.request->sampling;
+  const std::optional<float> inverse = InverseTemperature(sampling);
+  if (!inverse.has_value()) return from.max.index;
+  const double u = UniformDouble(
+      *sampling.seed + static_cast<uint64_t>(sequence.sample_index),
+      /*stream=*/0, sequence.num_generated());
+  return SampleCategorical(*from.logits, from.row, from.max.value,
+                           {.inverse_temperature = *inverse,
+                            .top_k = sampling.top_k,
+                            .top_p = sampling.top_p,
+                            .min_p = sampling.min_p},
+                           u, scratch);
+}
+
+void Sampler::Score(const LogitsRow& from, float scale, int32_t index,
+                    VocabScratch& scratch, ScoredTokens& out) {
+  if (out.logprobs.empty()) return;
+  const double log_sum =
+      LogSumExp(*from.logits, from.row, from.max.value, scale);
+  const auto logprob = [&](float logit) {
+    return static_cast<float>(scale * logit - log_sum);
   };
-  out.logprobs[task.index] = logprob(logits.at(row, token));
+  out.logprobs[index] = logprob(from.logits->at(from.row, out.tokens[index]));
   if (out.top_count == 0) return;
   const std::vector<IndexedValue>& likeliest = scratch.top();
-  TopK(logits, row, out.top_count, scratch.top());
-  TokenLogprob* const top = &out.top[task.index * out.top_count];
+  TopK(*from.logits, from.row, out.top_count, scratch.top());
+  TokenLogprob* const top = &out.top[index * out.top_count];
   for (size_t i = 0; i < likeliest.size(); ++i) {
     top[i] = {.token = likeliest[i].index,
               .logprob = logprob(likeliest[i].value)};
+  }
+}
+
+void Sampler::Sample(const LogitsRow& raw, const Task& task, Scratch& scratch,
+                     SequenceResult& result) const {
+  const Sequence& sequence = *sequences_[task.sequence];
+  ScoredTokens& out = result.sampled;
+  LogitsRow from = raw;
+  if (ChangesLogits(sequence)) {
+    const std::span<float> changed(scratch.changed.block_data(0),
+                                   static_cast<size_t>(scratch.changed.cols()));
+    raw.logits->CopyRow(raw.row, /*first=*/0, changed);
+    ChangeLogits(sequence, changed, scratch.counts);
+    from = {&scratch.changed, /*row=*/0, ArgMax(scratch.changed, 0)};
+    if (!std::isfinite(from.max.value)) {
+      result.exhausted = from.max.value < 0;
+      result.not_finite = !result.exhausted;
+      out.Truncate(task.index);
+      return;
+    }
+  }
+  out.tokens[task.index] = ChooseToken(from, sequence, scratch.draw);
+  const SamplingParams& sampling = sequence.request->sampling;
+  if (sampling.processed_logprobs) {
+    Score(from, InverseTemperature(sampling).value_or(1), task.index,
+          scratch.draw, out);
+  } else {
+    Score(raw, /*scale=*/1, task.index, scratch.draw, out);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/base/executor.h"
 #include "runtime/kernels/column_blocks.h"
+#include "runtime/kernels/vocab_reduce.h"
 #include "runtime/kernels/vocab_sample.h"
 #include "runtime/model/step_input.h"
 #include "scheduler/sequence.h"
@@ -24,7 +25,8 @@ namespace folio {
 // is UniformDouble(seed + sample_index, 0, t), so that nothing that happens to
 // the sequence in between (preemption, another batch) can shift it.
 //
-// Logprobs are of the raw distribution, whatever the temperature.
+// Logprobs are of the raw distribution, whatever the temperature, unless those
+// of the processed one are asked for (SamplingParams).
 class Sampler {
  public:
   // `executor` must outlive the sampler. Takes scratch memory for rows of
@@ -54,14 +56,41 @@ class Sampler {
   };
   static constexpr TokenId kSample = -1;
 
+  // A row of logits, and their maximum.
+  struct LogitsRow {
+    const ColumnBlocks* logits;
+    int32_t row;
+    MaxResult max;
+  };
+
+  // One worker's memory.
+  struct Scratch {
+    explicit Scratch(int32_t vocab_size)
+        : draw(vocab_size),
+          changed(/*max_rows=*/1, {0, vocab_size}),
+          counts(vocab_size, 0) {}
+
+    VocabScratch draw;
+    ColumnBlocks changed;         // A row of logits, to be changed.
+    std::vector<int32_t> counts;  // For ChangeLogits.
+  };
+
   void Run(const ColumnBlocks& logits, int32_t row, const Task& task,
-           VocabScratch& scratch, SequenceResult& result) const;
+           Scratch& scratch, SequenceResult& result) const;
+  static TokenId ChooseToken(const LogitsRow& from, const Sequence& sequence,
+                             VocabScratch& scratch);
+  // Fills in the logprobs of token `index` of `out`, if they are asked for: by
+  // the distribution of the logits times `scale`.
+  static void Score(const LogitsRow& from, float scale, int32_t index,
+                    VocabScratch& scratch, ScoredTokens& out);
+  void Sample(const LogitsRow& raw, const Task& task, Scratch& scratch,
+              SequenceResult& result) const;
 
   Executor* const executor_;
   std::span<const Sequence* const> sequences_;
   std::vector<Task> tasks_;  // Ascending by logits_row.
   size_t next_task_ = 0;
-  std::vector<VocabScratch> scratch_;  // [num_workers]
+  std::vector<Scratch> scratch_;  // [num_workers]
 };
 
 }  // namespace folio

@@ -24,14 +24,20 @@ struct StepOutput {
   // output calls them: that may take time, which is not the engine's.
   std::vector<ReportCallback> report_callbacks;
   BatchReport state;
+  // The same for who had the prefix cache flushed, and the pages freed by it.
+  std::vector<FlushCallback> flush_callbacks;
+  int32_t pages_flushed = 0;
 
   bool empty() const {
     return events.empty() && !stepped && report_callbacks.empty() &&
-           !load_changed;
+           !load_changed && flush_callbacks.empty();
   }
 
-  void AnswerReportCallbacks() const {
+  void AnswerCallbacks() const {
     for (const ReportCallback& callback : report_callbacks) callback(state);
+    for (const FlushCallback& callback : flush_callbacks) {
+      if (callback) callback(pages_flushed);
+    }
   }
 
   void Clear() {
@@ -39,6 +45,7 @@ struct StepOutput {
     stepped = false;
     load_changed = false;
     report_callbacks.clear();
+    flush_callbacks.clear();
   }
 };
 

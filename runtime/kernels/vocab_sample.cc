@@ -217,21 +217,27 @@ void DropLast(const Nucleus& nucleus, std::span<float> weights) {
   }
 }
 
-// The place of the draw among `weights`, which are changed.
-int32_t Draw(std::span<float> weights, float top_p, double u,
+// The place of the draw among `weights`, of which the greatest is 1; they are
+// changed.
+int32_t Draw(std::span<float> weights, const Categorical& categorical, double u,
              float* candidates) {
   const int32_t n = static_cast<int32_t>(weights.size());
   uint64_t mass =
       HWY_DYNAMIC_DISPATCH(SumOfMasses)(weights.data(), n, /*least=*/0);
   float least = 0;
-  if (top_p < 1) {
-    const uint64_t wanted = std::clamp(
-        static_cast<uint64_t>(std::ceil(top_p * static_cast<double>(mass))),
-        uint64_t{1}, mass);
+  if (categorical.top_p < 1) {
+    const uint64_t wanted =
+        std::clamp(static_cast<uint64_t>(std::ceil(categorical.top_p *
+                                                   static_cast<double>(mass))),
+                   uint64_t{1}, mass);
     const Nucleus nucleus = FindNucleus(weights, mass, wanted, candidates);
     DropLast(nucleus, weights);
     least = nucleus.least;
     mass = nucleus.mass;
+  }
+  if (categorical.min_p > least) {
+    least = categorical.min_p;
+    mass = HWY_DYNAMIC_DISPATCH(SumOfMasses)(weights.data(), n, least);
   }
   // (The product may be rounded up.)
   const uint64_t target =
@@ -269,7 +275,7 @@ int32_t SampleCategorical(const ColumnBlocks& logits, int32_t row, float max,
   if (top_k == 0 || top_k >= logits.cols()) {
     const std::span<float> weights = scratch.weights().first(logits.cols());
     SoftmaxWeights(logits, row, max, categorical.inverse_temperature, weights);
-    return Draw(weights, categorical.top_p, u, scratch.candidates());
+    return Draw(weights, categorical, u, scratch.candidates());
   }
   std::vector<IndexedValue>& top = scratch.top();
   TopK(logits, row, top_k, top);
@@ -283,7 +289,7 @@ int32_t SampleCategorical(const ColumnBlocks& logits, int32_t row, float max,
   HWY_DYNAMIC_DISPATCH(WeightsOfPart)
   (weights.data(), top_k, {max, categorical.inverse_temperature},
    weights.data());
-  return top[Draw(weights, categorical.top_p, u, scratch.candidates())].index;
+  return top[Draw(weights, categorical, u, scratch.candidates())].index;
 }
 
 }  // namespace folio

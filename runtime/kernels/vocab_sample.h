@@ -42,12 +42,15 @@ class VocabScratch {
 // greatest logits (of equal ones, those with lower indices), and what is left
 // of it cut to its nucleus: the shortest prefix of the weights in descending
 // order (of equal ones, lower indices first) that has at least `top_p` of their
-// sum. (The nucleus is Holtzman et al.'s, "The Curious Case of Neural Text
-// Degeneration", 2019.)
+// sum, and what is left of that cut to the weights that are at least `min_p`
+// times the greatest. (The nucleus is Holtzman et al.'s, "The Curious Case of
+// Neural Text Degeneration", 2019; min_p is Nguyen et al.'s, "Turning Up the
+// Heat", 2024.)
 struct Categorical {
   float inverse_temperature = 1;
   int32_t top_k = 0;  // 0: all.
   float top_p = 1;    // 1: all.
+  float min_p = 0;    // 0: all.
 };
 
 // out[i] = exp(inverse_temperature * (logit i - max)). REQUIRES: as
@@ -64,8 +67,8 @@ void SoftmaxWeights(const ColumnBlocks& logits, int32_t row, float max,
 // the row and the draw, and with top_p between 2 and 30 light ones over the
 // weights. With top_k: TopK, and O(k log(k)).
 // REQUIRES: `max` is the row's maximum, finite; no NaN; inverse_temperature >
-// 0, finite; top_k >= 0; 0 < top_p <= 1; 0 <= u < 1; scratch.cols() >=
-// logits.cols(), below 2^23.
+// 0, finite; top_k >= 0; 0 < top_p <= 1; 0 <= min_p <= 1; 0 <= u < 1;
+// scratch.cols() >= logits.cols(), below 2^23.
 int32_t SampleCategorical(const ColumnBlocks& logits, int32_t row, float max,
                           const Categorical& categorical, double u,
                           VocabScratch& scratch);

@@ -10,8 +10,9 @@
 namespace folio {
 
 inline constexpr FinishReason kFinishReasons[] = {
-    FinishReason::kStop,     FinishReason::kLength,   FinishReason::kCancelled,
-    FinishReason::kDeadline, FinishReason::kShutdown, FinishReason::kError};
+    FinishReason::kStop,    FinishReason::kLength,   FinishReason::kCancelled,
+    FinishReason::kAborted, FinishReason::kDeadline, FinishReason::kShutdown,
+    FinishReason::kError};
 
 // The first three names are those that dashboards know. REQUIRES: not kNone.
 inline const char* NameOf(FinishReason reason) {
@@ -21,6 +22,7 @@ inline const char* NameOf(FinishReason reason) {
     case FinishReason::kLength:
       return "length";
     case FinishReason::kCancelled:
+    case FinishReason::kAborted:
       return "abort";
     case FinishReason::kDeadline:
       return "deadline";

@@ -20,7 +20,7 @@ void Publisher::Run() {
   StepOutput output;
   while (outbox_->Pop(output)) {
     if (output.stepped) ++num_steps_;
-    output.AnswerReportCallbacks();
+    output.AnswerCallbacks();
     if (output.stepped) introspection_->Publish(output.report);
     DeliverEvents(output.events);
   }

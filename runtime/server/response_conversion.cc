@@ -32,6 +32,7 @@ v1::FinishReason ToProto(FinishReason reason) {
       return v1::FINISH_REASON_LENGTH;
     case FinishReason::kNone:
     case FinishReason::kCancelled:
+    case FinishReason::kAborted:
     case FinishReason::kDeadline:
     case FinishReason::kShutdown:
     case FinishReason::kError:
@@ -74,6 +75,8 @@ absl::Status StatusOfFinish(FinishReason reason) {
       return absl::OkStatus();
     case FinishReason::kCancelled:
       return absl::CancelledError("the client cancelled the request");
+    case FinishReason::kAborted:
+      return absl::AbortedError("the request was ended by a call of Abort");
     case FinishReason::kDeadline:
       return absl::DeadlineExceededError(
           "the request's deadline passed before it was complete");

@@ -44,6 +44,9 @@ class Detokenizer {
   // REQUIRES: token >= 0.
   void Append(TokenId token, std::string& text);
 
+  // Whether bytes are held back.
+  bool has_pending() const { return !pending_.empty(); }
+
   // At the end of the sequence: appends what was held back, replaced.
   // Afterwards the detokenizer is as good as new.
   void Finish(std::string& text);

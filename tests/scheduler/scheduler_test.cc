@@ -74,7 +74,7 @@ class SchedulerTest : public testing::Test {
         entry.sampled.tokens = sampled;
       }
     }
-    scheduler_->Commit(applied_, result, now, events_, report_);
+    scheduler_->Commit(applied_, result, now, NeverStops, events_, report_);
     scheduler_->CheckInvariants();
     report_.memory.CheckIdentities();
   }

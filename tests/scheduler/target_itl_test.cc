@@ -57,7 +57,7 @@ class TargetItlTest : public testing::Test {
     }
     const absl::Duration duration = TrueDuration(applied_.work);
     now_ += duration * noise;
-    scheduler_.Commit(applied_, result_, now_, events_, report_);
+    scheduler_.Commit(applied_, result_, now_, NeverStops, events_, report_);
     return duration;
   }
 

@@ -74,6 +74,21 @@ Request RandomRequest(uint64_t seed, int32_t vocab_size, int32_t prompt_tokens,
   return request;
 }
 
+// Penalties, biases, words that must not come, and a stop string that holds
+// text back (and would have to be drawn from a vocabulary to be found).
+void ChangeItsLogits(Request& request, int32_t vocab_size) {
+  SamplingParams& sampling = request.sampling;
+  sampling.min_p = 0.001f;
+  sampling.bad_words = {{request.prompt[0]}, {request.prompt[1], 5}};
+  sampling.logit_bias = {{vocab_size / 2, 3.0f}, {vocab_size / 3, -3.0f}};
+  sampling.repetition_penalty = 1.2f;
+  sampling.presence_penalty = 0.3f;
+  sampling.frequency_penalty = 0.2f;
+  sampling.processed_logprobs = true;
+  request.min_tokens = 7;
+  request.stop_strings = {"never this text", "e\xEF\xBF\xBD e"};
+}
+
 // The probe's results in the circumstances: greedy, then at temperature 1.
 std::vector<Generated> RunProbes(const ModelCase& model_case,
                                  const Circumstances& in, Executor* executor) {
@@ -103,6 +118,7 @@ std::vector<Generated> RunProbes(const ModelCase& model_case,
     requests[i].n = in.n;
     requests[i].tenant = std::string(1, static_cast<char>('a' + i));
   }
+  ChangeItsLogits(requests[1], vocab_size);
   if (in.warm) {
     for (const Generated& cold : RunToEnd(**engine, requests)) {
       CHECK_EQ(cold.usage.cached_tokens, 0);
@@ -114,6 +130,7 @@ std::vector<Generated> RunProbes(const ModelCase& model_case,
   }
   for (int i = 0; i < in.num_others; ++i) {
     requests.push_back(RandomRequest(100 + i, vocab_size, 5 + 11 * i, 1.0f));
+    if (i % 3 == 0) requests.back().sampling.seed.reset();
   }
   std::vector<Generated> results =
       RunToEnd(**engine, std::move(requests),

@@ -187,7 +187,7 @@ TEST_F(EngineTest, ReportBetweenSteps) {
   ASSERT_TRUE(
       engine_->AskForReport([&](const BatchReport& now) { report = now; }));
   engine_->Step(output);
-  output.AnswerReportCallbacks();
+  output.AnswerCallbacks();
   report.memory.CheckIdentities();
   EXPECT_EQ(report.step, 1);
   EXPECT_EQ(report.sequences_running, 1);

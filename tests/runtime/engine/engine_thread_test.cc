@@ -39,7 +39,7 @@ TEST(EngineThreadTest, EveryRequestEndsOnceAndEveryPageComesBack) {
   std::thread consumer([&] {
     StepOutput output;
     while (outbox.Pop(output)) {
-      output.AnswerReportCallbacks();
+      output.AnswerCallbacks();
       if (output.stepped) output.report.memory.CheckIdentities();
       for (const TokenEvent& event : output.events) {
         num_tokens += static_cast<int>(event.sampled.tokens.size());

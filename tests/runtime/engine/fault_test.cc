@@ -507,6 +507,39 @@ TEST(Fault27, AStreamIsNotSplicedFromTwoRuns) {
   }
 }
 
+// 27, with penalties and a stop string that is found in the end.
+TEST(Fault27, PenaltiesAndStopsGoOnWhereTheyWere) {
+  ScriptedEngine engine(Options(40));
+  Request request = MakeRequest(Prompt(37, 4), 40);
+  request.sampling = {.temperature = 1.5f,
+                      .repetition_penalty = 1.3f,
+                      .presence_penalty = 0.5f,
+                      .frequency_penalty = 0.5f,
+                      .seed = 3,
+                      .logprobs = 2,
+                      .processed_logprobs = true};
+  request.sampling.bad_words = {{65, 66}, {67}};
+  const std::string text = engine.RunOne(request).text;
+  ASSERT_GT(text.size(), 25u);
+  request.stop_strings = {text.substr(20, 5), "not this"};
+  request.min_tokens = 5;
+  const Generated whole = engine.RunOne(request);
+  ASSERT_EQ(whole.finish_reason, FinishReason::kStop);
+  ASSERT_EQ(whole.text, text.substr(0, text.find(request.stop_strings[0])));
+  for (int64_t at = 1; at <= whole.usage.generated_tokens; ++at) {
+    const Generated cut =
+        RunToEnd(*engine, {request}, [&](int64_t step, const auto& so_far) {
+          if (step == at) {
+            engine->scheduler().RequestPreemption(so_far[0].id);
+          }
+        })[0];
+    EXPECT_EQ(cut.tokens, whole.tokens);
+    EXPECT_EQ(cut.logprobs, whole.logprobs);
+    EXPECT_EQ(cut.text, whole.text);
+    EXPECT_EQ(cut.usage.generated_tokens, whole.usage.generated_tokens);
+  }
+}
+
 // 38: a steady stream of high priority, and one of low.
 TEST(Fault38, LowPriorityFinishesWithinItsBound) {
   EngineOptions options = Options(20);

@@ -23,7 +23,7 @@ TEST(InboxTest, TakeEmptiesItAndKeepsOrder) {
   Inbox inbox(QueueLimits(), 10);
   ASSERT_TRUE(inbox.Submit(MakeRequest(1)).ok());
   ASSERT_TRUE(inbox.Submit(MakeRequest(2)).ok());
-  inbox.Abort(RequestId{1});
+  inbox.Abort({RequestId{1}, FinishReason::kCancelled});
   InboxContents contents;
   inbox.Take(contents);
   ASSERT_EQ(contents.requests.size(), 2u);
@@ -99,7 +99,7 @@ TEST(InboxTest, WaitWakesForEachKind) {
   };
   wakes([&] { EXPECT_TRUE(inbox.Submit(MakeRequest(1)).ok()); });
   EXPECT_EQ(contents.requests.size(), 1u);
-  wakes([&] { inbox.Abort(RequestId{1}); });
+  wakes([&] { inbox.Abort({RequestId{1}, FinishReason::kCancelled}); });
   EXPECT_EQ(contents.aborts.size(), 1u);
   wakes([&] { EXPECT_TRUE(inbox.AskForReport([](const BatchReport&) {})); });
   EXPECT_EQ(contents.reports.size(), 1u);

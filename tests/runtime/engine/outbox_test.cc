@@ -1,5 +1,6 @@
 #include "runtime/engine/outbox.h"
 
+#include <memory>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -43,6 +44,21 @@ TEST(OutboxTest, ClosedGivesTheRestFirst) {
   EXPECT_TRUE(outbox.Pop(output));
   EXPECT_TRUE(output.stepped);
   EXPECT_FALSE(outbox.Pop(output));
+}
+
+// Each output holds on to `counted` for as long as the outbox has it.
+TEST(OutboxTest, LongQueueIsGivenBack) {
+  constexpr int kNumOutputs = 1000;
+  const auto counted = std::make_shared<int>();
+  Outbox outbox;
+  StepOutput output;
+  for (int i = 0; i < kNumOutputs; ++i) {
+    output.flush_callbacks.push_back([counted](int32_t) {});
+    outbox.Push(output);
+  }
+  EXPECT_EQ(counted.use_count(), 1 + kNumOutputs);
+  for (int i = 0; i < kNumOutputs; ++i) ASSERT_TRUE(outbox.Pop(output));
+  EXPECT_LT(counted.use_count(), 20);
 }
 
 }  // namespace

@@ -109,6 +109,60 @@ TEST_F(SamplerTest, LogprobsAreOfTheRawDistribution) {
   }
 }
 
+// Changed logits, at the temperature, before top_k cuts them.
+TEST_F(SamplerTest, ProcessedLogprobsAreOfWhatIsDrawnFrom) {
+  std::vector<float> logits = RandomLogits(2);
+  const SamplingParams params{.temperature = 0.5f,
+                              .top_k = 3,
+                              .logit_bias = {{7, 4.0f}},
+                              .repetition_penalty = 1.5f,
+                              .seed = 5,
+                              .logprobs = 4,
+                              .processed_logprobs = true};
+  AddSequence(params, logits);
+  Sample();
+  logits[7] += 4;
+  for (const TokenId token : {1, 2}) {  // The prompt's.
+    logits[token] =
+        logits[token] > 0 ? logits[token] / 1.5f : logits[token] * 1.5f;
+  }
+  const double log_sum = PlainLogSumExp(logits, 0.5);
+  const ScoredTokens& sampled = result_.sequences[0].sampled;
+  EXPECT_NEAR(sampled.logprobs[0], logits[sampled.tokens[0]] / 0.5 - log_sum,
+              2 * kTolerance);
+  const TokenLogprob& best = sampled.TopOf(0)[0];
+  EXPECT_EQ(logits[best.token],
+            *std::max_element(logits.begin(), logits.end()));
+  EXPECT_NEAR(best.logprob, logits[best.token] / 0.5 - log_sum, 2 * kTolerance);
+}
+
+TEST_F(SamplerTest, RawLogprobsStayRawWhereLogitsAreChanged) {
+  std::vector<float> logits = RandomLogits(3);
+  AddSequence({.logit_bias = {{7, 100.0f}}, .logprobs = 0}, logits);
+  Sample();
+  const ScoredTokens& sampled = result_.sequences[0].sampled;
+  EXPECT_THAT(sampled.tokens, testing::ElementsAre(7));
+  EXPECT_NEAR(sampled.logprobs[0], logits[7] - PlainLogSumExp(logits, 1),
+              kTolerance);
+}
+
+TEST_F(SamplerTest, ASequenceWithoutATokenLeftSamplesNone) {
+  auto bad = std::make_shared<Request>();
+  bad->prompt = {1};
+  bad->masks = {MakeAllowedTokensMask({4}), MakeBadWordsMask({{4}})};
+  live_.push_back(std::make_unique<LiveRequest>(std::move(bad)));
+  sequences_.push_back(std::make_unique<Sequence>(
+      SequenceId{1}, live_.back().get(), /*number=*/1, /*token_limit=*/100));
+  rows_.push_back(RandomLogits(4));
+  AddSequence({}, RandomLogits(5));
+  Sample();
+  EXPECT_TRUE(result_.sequences[0].exhausted);
+  EXPECT_FALSE(result_.sequences[0].not_finite);
+  EXPECT_TRUE(result_.sequences[0].sampled.tokens.empty());
+  EXPECT_FALSE(result_.sequences[1].exhausted);
+  EXPECT_EQ(result_.sequences[1].sampled.tokens.size(), 1u);
+}
+
 TEST_F(SamplerTest, DrawsInvertTheCumulativeDistribution) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     AddSequence({.temperature = 0.7f, .seed = seed}, RandomLogits(seed));

@@ -53,7 +53,8 @@ class StepBuilderTest : public testing::Test {
       result.sequences[sample.sequence].sampled.tokens = {sampled};
     }
     BatchReport report;
-    scheduler_.Commit(applied_, result, absl::UnixEpoch(), events_, report);
+    scheduler_.Commit(applied_, result, absl::UnixEpoch(), NeverStops, events_,
+                      report);
   }
 
   KvCache cache_{KvLayout({.num_layers = 1, .num_kv_heads = 1, .head_dim = 8},

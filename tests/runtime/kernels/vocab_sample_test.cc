@@ -68,11 +68,13 @@ std::vector<int32_t> Descending(const std::vector<float>& values) {
 class PlainCategorical {
  public:
   PlainCategorical(const std::vector<float>& logits, std::vector<float> weights,
-                   int32_t top_k, float top_p)
+                   const Categorical& categorical)
       : masses_(logits.size(), 0) {
-    if (top_k > 0) {
+    const float top_p = categorical.top_p;
+    if (categorical.top_k > 0) {
       const std::vector<int32_t> order = Descending(logits);
-      for (size_t i = top_k; i < order.size(); ++i) weights[order[i]] = 0;
+      for (size_t i = categorical.top_k; i < order.size(); ++i)
+        weights[order[i]] = 0;
     }
     int64_t total = 0;
     for (float weight : weights) total += MassOf(weight);
@@ -80,6 +82,7 @@ class PlainCategorical {
         1, std::ceil(double{top_p} * static_cast<double>(total)));
     for (const int32_t index : Descending(weights)) {
       if (top_p < 1 && total_ >= wanted) break;
+      if (weights[index] < categorical.min_p) break;
       masses_[index] = MassOf(weights[index]);
       total_ += masses_[index];
     }
@@ -110,13 +113,14 @@ class PlainCategorical {
 void CheckDraws(const Row& row, const Categorical& categorical) {
   SCOPED_TRACE(testing::Message()
                << row.name << ", " << row.logits.size() << " columns, top_k "
-               << categorical.top_k << ", top_p " << categorical.top_p);
+               << categorical.top_k << ", top_p " << categorical.top_p
+               << ", min_p " << categorical.min_p);
   const float max = Max(row.logits);
   const int32_t cols = static_cast<int32_t>(row.logits.size());
   const ColumnBlocks whole = Blocks(row.logits, 1);
   const PlainCategorical plain(
       row.logits, Weights(whole, max, categorical.inverse_temperature),
-      categorical.top_k, categorical.top_p);
+      categorical);
   VocabScratch scratch(cols);
   for (int draw = 0; draw < 8; ++draw) {
     const double u = draw == 0   ? 0
@@ -175,9 +179,14 @@ TEST(SampleCategoricalTest, IsTheDefinition) {
     for (int32_t size : kSizes) {
       for (const Row& row : Rows(size)) {
         CheckDraws(row, {.inverse_temperature = 0.7f});
+        for (float min_p : {1e-9f, 0.01f, 0.5f, 1.0f}) {
+          CheckDraws(row, {.inverse_temperature = 0.7f, .min_p = min_p});
+          CheckDraws(row, {.top_k = 50, .min_p = min_p});
+        }
         for (float top_p : {1e-9f, 0.1f, 0.5f, 0.9f, 0.9999f}) {
           CheckDraws(row, {.inverse_temperature = 0.7f, .top_p = top_p});
           CheckDraws(row, {.top_k = 50, .top_p = top_p});
+          CheckDraws(row, {.top_p = top_p, .min_p = 0.05f});
         }
         for (int32_t top_k : {1, 2, 40, 3000, 60000}) {
           CheckDraws(row, {.inverse_temperature = 1.3f, .top_k = top_k});
