@@ -8,30 +8,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "runtime/server/finish_status.h"
 
 namespace folio {
 namespace {
-
-absl::Status StatusOf(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-    case FinishReason::kLength:
-      return absl::OkStatus();
-    case FinishReason::kCancelled:
-      return absl::CancelledError("it was cancelled");
-    case FinishReason::kAborted:
-      return absl::AbortedError("it was aborted");
-    case FinishReason::kDeadline:
-      return absl::DeadlineExceededError("its deadline has passed");
-    case FinishReason::kShutdown:
-      return absl::UnavailableError("the engine was closed");
-    case FinishReason::kError:
-      return absl::InternalError("the model gave logits that are not numbers");
-    case FinishReason::kNone:
-      break;
-  }
-  return absl::InternalError("it ended without a reason; a bug in Folio");
-}
 
 class Runner {
  public:
@@ -99,7 +79,7 @@ class Runner {
                                 event.sampled.tokens.size(),
                                 now - record.arrival);
       if (!event.terminal) continue;
-      record.status = StatusOf(event.finish_reason);
+      record.status = StatusOfFinish(event.finish_reason);
       live_.erase(live);
     }
   }

@@ -14,7 +14,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/security_flags.h"
 #include "runtime/client/client.h"
-#include "runtime/server/response_conversion.h"
+#include "runtime/server/finish_status.h"
 
 namespace folio {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +69,7 @@ EngineOptions EngineFlags::ToOptions() const {
   options.kv_pool_bytes = kv_pool_bytes.value_or(options.kv_pool_bytes);
   options.prefix_cache = !no_prefix_cache;
   options.queue = queue;
+  options.caps = caps;
   options.scheduler = scheduling;
   SchedulerOptions& scheduler = options.scheduler;
   scheduler.priority_ageing =
@@ -130,6 +132,29 @@ void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                "one may begin with the same tokens");
 }
 
+namespace {
+
+void AddCapFlags(CLI::App& app, RequestCaps& caps) {
+  app.add_option("--max-prompt-tokens", caps.max_prompt_tokens,
+                 "Of one request. Default: what the context and the KV pool "
+                 "allow")
+      ->check(
+          CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+      ->type_name("N");
+  app.add_option("--max-samples", caps.max_samples,
+                 "Samples (n) of one request. Default: --max-batch-sequences")
+      ->check(CLI::Range(1, kMaxBatchSequences).description(""))
+      ->type_name("N");
+  app.add_option("--max-logprobs", caps.max_logprobs,
+                 "Logprobs that one request may get, alternatives included; "
+                 "each takes some 64 bytes until it is read")
+      ->check(CLI::Range(int64_t{0}, kMaxWaitingTokens).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+}  // namespace
+
 void AddSchedulingFlags(CLI::App& app, EngineFlags& flags) {
   std::vector<std::string> names;
   std::string explained;
@@ -177,6 +202,7 @@ void AddSchedulingFlags(CLI::App& app, EngineFlags& flags) {
       ->check(CLI::Range(0, kMaxWaitingRequests).description(""))
       ->capture_default_str()
       ->type_name("N");
+  AddCapFlags(app, flags.caps);
 }
 
 absl::StatusOr<std::unique_ptr<OpenedEngine>> OpenEngine(

@@ -35,6 +35,7 @@ struct EngineFlags {
   SchedulerOptions scheduling;
   std::optional<absl::Duration> priority_ageing;
   QueueLimits queue;
+  RequestCaps caps;
 
   // The flags as options, with the defaults of EngineOptions.
   EngineOptions ToOptions() const;
@@ -57,7 +58,8 @@ void AddTypeOptions(CLI::App& app, WantedTypes& types);
 void AddEngineFlags(CLI::App& app, EngineFlags& flags,
                     const EngineFlagDefaults& defaults = {});
 
-// Adds what matters with many requests: policy, shares, limits of the queue.
+// Adds what matters with many requests: policy, shares, limits of the queue and
+// of each request.
 void AddSchedulingFlags(CLI::App& app, EngineFlags& flags);
 
 // OpenEngine of the model that the flags name, which logs what is worth knowing

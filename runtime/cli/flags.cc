@@ -103,6 +103,14 @@ CLI::Option* AddServerOption(CLI::App& app, std::optional<std::string>& server,
       ->type_name("ADDR:PORT");
 }
 
+CLI::Validator NotEmptyCheck() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return std::string(text.empty() ? "it is empty" : "");
+      },
+      /*validator_desc=*/"");
+}
+
 CLI::Validator HostPortCheck(int min_port) {
   const auto check = [min_port](const std::string& text) {
     return std::string(ParseHostPort(text, min_port).status().message());

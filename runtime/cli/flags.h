@@ -36,6 +36,9 @@ CLI::Option* AddListOption(CLI::App& app, const std::string& name,
 CLI::Option* AddSeedOption(CLI::App& app, std::optional<uint64_t>& seed,
                            const std::string& description);
 
+// Refuses an empty text, which is a shell's variable that is not set.
+CLI::Validator NotEmptyCheck();
+
 // Takes ADDR:PORT with a port from `min_port` on.
 CLI::Validator HostPortCheck(int min_port);
 

@@ -22,7 +22,7 @@
 #include "runtime/cli/security_flags.h"
 #include "runtime/client/client.h"
 #include "runtime/server/request_conversion.h"
-#include "runtime/server/response_conversion.h"
+#include "runtime/server/response_queue.h"
 
 namespace folio {
 namespace {
@@ -31,6 +31,7 @@ constexpr char kExamples[] = R"(Examples:
   folio generate --prompt "Once upon a time" --max-tokens 32
   folio generate --server 127.0.0.1:50051 --prompt Hello --temperature 0.8 --seed 7
   folio generate --model my-model --token-ids 1,2,3 --logprobs 5 --prompt-logprobs --json
+  folio generate --prompt "Once upon a time" --echo --stop . --include-stop
   folio generate --prompt "Once upon a time" --n 4 --temperature 0.8 --max-tokens 16
   folio generate --server 127.0.0.1:50051 --prompt Hello --tenant alice --priority -5
   folio generate --server 10.0.0.7:50051 --tls-ca ca.crt --token-file token --prompt Hello
@@ -38,8 +39,9 @@ constexpr char kExamples[] = R"(Examples:
 
 Without --server it runs in this process. With --json there is a line for each
 new piece, {"token_ids", "text"}, and a last one with all token_ids, text,
-finish_reason, usage (durations in seconds), seed and, where asked for, logprobs
-and prompt_logprobs. With --n above 1, each piece says its sample_index, and the
+finish_reason, stop (the text that was found), usage (durations in seconds), seed
+and, where asked for, logprobs, prompt_logprobs, prompt_token_ids and
+prompt_text. With --n above 1, each piece says its sample_index, and the
 last line has "samples", a list with an object for each; text comes sample after
 sample. Sample i is what --seed S + i alone would give. Special tokens, such as
 the one that ends a text, have no text (use --json to see their ids).)";
@@ -58,6 +60,15 @@ struct GenerateFlags {
   std::optional<float> temperature;
   std::optional<int32_t> top_k;
   std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  std::optional<float> presence_penalty;
+  std::optional<float> frequency_penalty;
+  std::vector<std::string> bad_words;
+  std::vector<std::string> stop;
+  bool include_stop = false;
+  std::optional<int32_t> min_tokens;
+  bool echo = false;
   std::optional<uint64_t> seed;
   std::optional<int32_t> logprobs;
   bool prompt_logprobs = false;
@@ -66,6 +77,20 @@ struct GenerateFlags {
   std::string tenant;
   bool json = false;
 };
+
+// A string of a proto has to be valid UTF-8.
+template <typename RepeatedString>
+absl::Status AddTexts(const char* flag, const std::vector<std::string>& texts,
+                      RepeatedString& proto) {
+  for (const std::string& text : texts) {
+    if (!IsValidUtf8(text)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " is not valid UTF-8"));
+    }
+    *proto.Add() = text;
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
   v1::GenerateRequest request;
@@ -88,10 +113,27 @@ absl::StatusOr<v1::GenerateRequest> ToProto(const GenerateFlags& flags) {
     return absl::InvalidArgumentError("--tenant is not valid UTF-8");
   }
   request.set_tenant(flags.tenant);
+  FOLIO_RETURN_IF_ERROR(
+      AddTexts("--stop", flags.stop, *request.mutable_stop()));
+  request.set_include_stop(flags.include_stop);
+  if (flags.min_tokens) request.set_min_tokens(*flags.min_tokens);
+  if (flags.echo) request.set_echo(true);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (flags.temperature) sampling.set_temperature(*flags.temperature);
   if (flags.top_k) sampling.set_top_k(*flags.top_k);
   if (flags.top_p) sampling.set_top_p(*flags.top_p);
+  if (flags.min_p) sampling.set_min_p(*flags.min_p);
+  if (flags.repetition_penalty) {
+    sampling.set_repetition_penalty(*flags.repetition_penalty);
+  }
+  if (flags.presence_penalty) {
+    sampling.set_presence_penalty(*flags.presence_penalty);
+  }
+  if (flags.frequency_penalty) {
+    sampling.set_frequency_penalty(*flags.frequency_penalty);
+  }
+  FOLIO_RETURN_IF_ERROR(
+      AddTexts("--bad-word", flags.bad_words, *sampling.mutable_bad_words()));
   if (flags.seed) sampling.set_seed(*flags.seed);
   if (flags.logprobs) sampling.set_logprobs(*flags.logprobs);
   if (flags.prompt_logprobs) sampling.set_prompt_logprobs(true);
@@ -111,23 +153,6 @@ absl::Status GenerateRemotely(const std::string& server,
   return ExplainBroken(client->Generate(request, print), server, kIncomplete);
 }
 
-// Hands the step's news to `printer`; how the request ended, once it has.
-std::optional<absl::Status> PrintEvents(const TokenEvents& events,
-                                        GenerationPrinter& printer) {
-  std::optional<absl::Status> end;
-  v1::GenerateResponse response;  // Of one sample, as each has to be.
-  for (const TokenEvent& event : events) {
-    if (event.terminal) end = StatusOfFinish(event.finish_reason);
-    if (!event.terminal && event.sample_index != response.sample_index()) {
-      printer.Add(response);
-      response.Clear();
-    }
-    AppendToProto(event, response);
-  }
-  printer.Add(response);
-  return end;
-}
-
 absl::Status GenerateHere(const GenerateFlags& flags,
                           const v1::GenerateRequest& proto,
                           GenerationPrinter& printer) {
@@ -143,16 +168,16 @@ absl::Status GenerateHere(const GenerateFlags& flags,
       Request request,
       RequestFromProto(proto, engine.model_info(), *opened->tokenizer));
   FOLIO_RETURN_IF_ERROR(engine.Prepare(request));
-  v1::GenerateResponse first;
-  first.set_seed(*request.sampling.seed);
-  printer.Add(first);
+  ResponseQueue responses(/*name=*/"", request);
+  if (proto.echo()) responses.AddEcho(*opened->tokenizer, request.prompt);
   FOLIO_RETURN_IF_ERROR(engine.Submit(std::move(request)));
 
   StepOutput output;
   while (true) {
     engine.Step(output);
-    const std::optional<absl::Status> end = PrintEvents(output.events, printer);
-    if (end.has_value()) return *end;
+    responses.Add(output.events.span());
+    while (!responses.empty()) printer.Add(responses.Pop());
+    if (responses.end().has_value()) return *responses.end();
     if (!std::cout.good()) return absl::CancelledError("nobody reads stdout");
   }
 }
@@ -193,6 +218,32 @@ void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
                  "Draw among the fewest likeliest tokens that have probability "
                  "P together. Default: 1, all")
       ->type_name("P");
+  app.add_option("--min-p", flags.min_p,
+                 "Draw among tokens at least this share as likely as the "
+                 "likeliest. Default: 0, all")
+      ->type_name("P");
+  app.add_option("--repetition-penalty", flags.repetition_penalty,
+                 "Above 1, tokens of the prompt and generated ones become less "
+                 "likely. Default: 1")
+      ->type_name("X");
+  app.add_option("--presence-penalty", flags.presence_penalty,
+                 "Taken from the logits of generated tokens. Default: 0")
+      ->type_name("X");
+  app.add_option("--frequency-penalty", flags.frequency_penalty,
+                 "The same, as often as they were generated. Default: 0")
+      ->type_name("X");
+  app.add_option("--bad-word", flags.bad_words,
+                 "A word that must not come; may be given several times")
+      ->type_name("TEXT");
+  app.add_option("--stop", flags.stop,
+                 "Text that ends a sample; may be given several times")
+      ->type_name("TEXT");
+  app.add_flag("--include-stop", flags.include_stop,
+               "Let the text end with the stop text, not before it");
+  app.add_option("--min-tokens", flags.min_tokens,
+                 "Let nothing end a sample before so many tokens. Default: 0")
+      ->type_name("N");
+  app.add_flag("--echo", flags.echo, "Print the prompt first");
   AddSeedOption(app, flags.seed,
                 "Equal seeds give equal tokens. Default: drawn");
   app.add_option("--logprobs", flags.logprobs,

@@ -79,6 +79,9 @@ void GenerationPrinter::Add(const v1::GenerateResponse& response) {
   if (response.has_usage()) usage_ = response.usage();
   if (response.has_seed()) seed_ = response.seed();
   prompt_logprobs_.MergeFrom(response.prompt_logprobs());
+  prompt_token_ids_.MergeFrom(response.prompt_token_ids());
+  prompt_text_ += response.prompt_text();
+  if (!json_) PrintText(response.prompt_text());
   if (response.token_ids().empty() && response.text().empty()) return;
   if (json_) return PrintPiece(response);
   if (response.sample_index() == 0) PrintText(response.text());
@@ -108,9 +111,12 @@ void GenerationPrinter::Finish(bool with_logprobs, bool with_prompt_logprobs) {
 }
 
 Json GenerationPrinter::ToJson(const Sample& sample) {
-  return {{"token_ids", sample.merged.token_ids()},
-          {"text", sample.text},
-          {"finish_reason", FinishReasonName(sample.merged.finish_reason())}};
+  Json json = {
+      {"token_ids", sample.merged.token_ids()},
+      {"text", sample.text},
+      {"finish_reason", FinishReasonName(sample.merged.finish_reason())}};
+  if (!sample.merged.stop().empty()) json["stop"] = sample.merged.stop();
+  return json;
 }
 
 void GenerationPrinter::FinishJson(bool with_logprobs,
@@ -130,6 +136,10 @@ void GenerationPrinter::FinishJson(bool with_logprobs,
   last["seed"] = seed_;
   if (with_logprobs && !many_) {
     last["logprobs"] = ScoredJson(samples_[0].merged.logprobs());
+  }
+  if (!prompt_token_ids_.empty()) {
+    last["prompt_token_ids"] = prompt_token_ids_;
+    last["prompt_text"] = prompt_text_;
   }
   if (with_prompt_logprobs) {
     Json& list = last["prompt_logprobs"];

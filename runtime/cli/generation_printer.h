@@ -46,12 +46,14 @@ class GenerationPrinter {
   const bool json_;
   const bool many_;
   const bool is_terminal_;
-  // By index. Usage, seed and logprobs of the prompt are the whole request's,
-  // in whichever sample's responses they came.
+  // By index. Usage, seed, and the prompt with its logprobs are the whole
+  // request's, in whichever sample's responses they came.
   std::map<int32_t, Sample> samples_;
   v1::Usage usage_;
   uint64_t seed_ = 0;
   google::protobuf::RepeatedPtrField<v1::ScoredToken> prompt_logprobs_;
+  google::protobuf::RepeatedField<int32_t> prompt_token_ids_;  // With --echo.
+  std::string prompt_text_;
 };
 
 }  // namespace folio

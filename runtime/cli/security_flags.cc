@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cli/flags.h"
 #include "runtime/server/host_port.h"
 #include "runtime/server/small_file.h"
 
@@ -18,6 +19,7 @@ constexpr char kTokenVariable[] = "FOLIO_TOKEN";
 CLI::Option* AddFile(CLI::App& app, const std::string& name, std::string& path,
                      const std::string& description) {
   return app.add_option(name, path, description)
+      ->check(NotEmptyCheck())
       ->type_name("FILE")
       ->group(kGroup);
 }

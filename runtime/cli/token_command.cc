@@ -13,13 +13,15 @@ namespace {
 
 constexpr char kExamples[] = R"(Examples:
   folio token --tenant alice
-  folio token --tenant alice 2>alice.token >>tokens
+  (umask 077; folio token --tenant alice 2>alice.token >>tokens)
   folio serve --token-file tokens
   folio generate --server 127.0.0.1:50051 --token-file alice.token --prompt Hello
 
 Prints a new random token on stderr, for the client, and on stdout its line for
 the server's file, which has a hash of it only and need not be kept secret. A
-server that runs takes such a line, and forgets one that is removed, at once.)";
+server that runs takes such a line, and forgets one that is removed, with the
+next call; calls that run go on. A file that it can't read changes nothing: the
+server says so in its log.)";
 
 absl::Status PrintToken(const std::string& tenant) {
   FOLIO_RETURN_IF_ERROR(CheckTenantName(tenant));

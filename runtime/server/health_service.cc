@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/server/finish_status.h"
 #include "runtime/server/quoted.h"
-#include "runtime/server/response_conversion.h"
 #include "runtime/server/status_conversion.h"
 
 namespace folio {
@@ -30,14 +30,24 @@ HealthCheckResponse::ServingStatus StatusOf(bool serving) {
 
 HealthService::HealthService(std::vector<std::string> services)
     : services_(std::move(services)),
-      known_(/*capacity=*/1, ResponseOf(StatusOf(true))),
+      known_(/*capacity=*/1, ResponseOf(StatusOf(false))),
       unknown_(/*capacity=*/1,
                ResponseOf(HealthCheckResponse::SERVICE_UNKNOWN)) {}
 
 bool HealthService::SetServing(bool serving) {
-  if (serving_.exchange(serving) == serving) return false;
-  known_.Publish(ResponseOf(StatusOf(serving)));
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_ || serving_ == serving) return false;
+    serving_ = serving;
+  }
+  known_.Publish(ResponseOf(StatusOf(serving_)));
   return true;
+}
+
+void HealthService::StopServing() {
+  SetServing(false);
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
 }
 
 void HealthService::Close() {

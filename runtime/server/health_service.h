@@ -7,6 +7,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,14 @@ namespace folio {
 // health.proto wants it. Thread-safe.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
-  // Starts as SERVING. `services`: full names.
+  // Starts as NOT_SERVING. `services`: full names.
   explicit HealthService(std::vector<std::string> services);
 
   // Returns whether that is a change.
   bool SetServing(bool serving);
+
+  // NOT_SERVING, and never SERVING again.
+  void StopServing();
 
   // Ends the watchers' streams.
   void Close();
@@ -42,7 +46,9 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   bool IsKnown(const std::string& service) const;
 
   const std::vector<std::string> services_;
-  std::atomic<bool> serving_ = true;
+  std::mutex mutex_;  // Of those who change it.
+  std::atomic<bool> serving_ = false;
+  bool stopped_ = false;  // Guarded by mutex_.
   Broadcast<grpc::health::v1::HealthCheckResponse> known_;
   Broadcast<grpc::health::v1::HealthCheckResponse> unknown_;
 };

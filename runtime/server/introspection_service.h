@@ -6,10 +6,15 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
+#include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "folio/v1/introspection.grpc.pb.h"
-#include "runtime/engine/engine.h"
+#include "runtime/server/backend.h"
 #include "runtime/server/broadcast.h"
+#include "runtime/server/caller.h"
 #include "runtime/server/request_registry.h"
 #include "scheduler/batch_report.h"
 
@@ -21,8 +26,23 @@ class IntrospectionService final : public v1::Introspection::CallbackService {
   // 40 for each running sequence, and most are shared by all watchers.
   static constexpr size_t kMaxQueuedReports = 256;
 
-  // Both must outlive the service.
-  IntrospectionService(Engine* engine, const RequestRegistry* registry);
+  // All must outlive the service. `max_message_bytes`: of a request.
+  IntrospectionService(const BackendSlot* slot, const Callers* callers,
+                       const RequestRegistry* registry,
+                       int64_t max_message_bytes);
+
+  grpc::ServerUnaryReactor* GetModelInfo(grpc::CallbackServerContext* context,
+                                         const v1::GetModelInfoRequest* request,
+                                         v1::ModelInfo* response) override;
+
+  grpc::ServerUnaryReactor* GetServerInfo(
+      grpc::CallbackServerContext* context,
+      const v1::GetServerInfoRequest* request,
+      v1::ServerInfo* response) override;
+
+  grpc::ServerUnaryReactor* GetLoad(grpc::CallbackServerContext* context,
+                                    const v1::GetLoadRequest* request,
+                                    v1::Load* response) override;
 
   grpc::ServerUnaryReactor* GetMemoryReport(
       grpc::CallbackServerContext* context,
@@ -40,8 +60,22 @@ class IntrospectionService final : public v1::Introspection::CallbackService {
   void Close();
 
  private:
-  Engine* const engine_;
+  // For a caller who may know.
+  absl::StatusOr<const Backend*> BackendFor(
+      const grpc::CallbackServerContext& context) const;
+  // Ends the call with `fill`, which sets the response from the engine's state
+  // between two steps.
+  template <typename Fill>
+  grpc::ServerUnaryReactor* AnswerFromState(
+      grpc::CallbackServerContext& context, const Fill& fill);
+  void FillLoad(const Backend& backend, const BatchReport& state,
+                v1::Load& load) const;
+
+  const BackendSlot* const slot_;
+  const Callers* const callers_;
   const RequestRegistry* const registry_;
+  const int64_t max_message_bytes_;
+  const absl::Time start_;
   Broadcast<v1::BatchReport> reports_;
 };
 

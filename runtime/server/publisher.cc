@@ -3,15 +3,16 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/server/generate_reactor.h"
+#include "runtime/server/event_sink.h"
 
 namespace folio {
 
 Publisher::Publisher(Outbox* outbox, RequestRegistry* registry,
-                     IntrospectionService* introspection)
+                     IntrospectionService* introspection, Telemetry* telemetry)
     : outbox_(outbox),
       registry_(registry),
       introspection_(introspection),
+      telemetry_(telemetry),
       thread_([this] { Run(); }) {}
 
 Publisher::~Publisher() { thread_.join(); }
@@ -20,25 +21,32 @@ void Publisher::Run() {
   StepOutput output;
   while (outbox_->Pop(output)) {
     if (output.stepped) ++num_steps_;
+    telemetry_->Observe(output);
     output.AnswerCallbacks();
     if (output.stepped) introspection_->Publish(output.report);
-    DeliverEvents(output.events);
+    DeliverEvents(output);
   }
 }
 
 // Neighbours of one request go together, so that a last token and the end of
 // its request make one message.
-void Publisher::DeliverEvents(const TokenEvents& events) {
-  std::span<const TokenEvent> rest = events.span();
+void Publisher::DeliverEvents(const StepOutput& output) {
+  std::span<const TokenEvent> rest = output.events.span();
   while (!rest.empty()) {
     const RequestId id = rest.front().request_id;
     size_t count = 1;
     while (count < rest.size() && rest[count].request_id == id) ++count;
-    const bool ends = rest[count - 1].terminal;
-    // From its terminal event on, the reactor may go at any time.
-    GenerateReactor* const reactor =
-        ends ? registry_->Remove(id) : registry_->Find(id);
-    reactor->Deliver(rest.first(count));
+    const TokenEvent& last = rest[count - 1];
+    EventSink* sink;
+    if (last.terminal) {
+      const RequestRegistry::Live ended = registry_->Remove(id);
+      telemetry_->LogEnd(ended.facts, last, output.time);
+      sink = ended.sink;
+    } else {
+      sink = registry_->Find(id);
+    }
+    // From its terminal event on, the sink may go at any time.
+    sink->Deliver(id, rest.first(count));
     rest = rest.subspan(count);
   }
 }

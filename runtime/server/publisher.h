@@ -10,17 +10,19 @@
 #include "runtime/engine/outbox.h"
 #include "runtime/server/introspection_service.h"
 #include "runtime/server/request_registry.h"
+#include "runtime/server/telemetry.h"
 
 namespace folio {
 
 // A thread that takes step outputs from the outbox until that is closed and
 // empty. Within an output the report comes before the events, while the
-// requests that it names are still in the registry.
+// requests that it names are still in the registry. It is the only one that
+// touches metrics and the request log.
 class Publisher {
  public:
   // Starts the thread. All must outlive this object.
   Publisher(Outbox* outbox, RequestRegistry* registry,
-            IntrospectionService* introspection);
+            IntrospectionService* introspection, Telemetry* telemetry);
 
   // Waits until everything is delivered. REQUIRES: somebody closes the outbox.
   ~Publisher();
@@ -30,11 +32,12 @@ class Publisher {
 
  private:
   void Run();
-  void DeliverEvents(const TokenEvents& events);
+  void DeliverEvents(const StepOutput& output);
 
   Outbox* const outbox_;
   RequestRegistry* const registry_;
   IntrospectionService* const introspection_;
+  Telemetry* const telemetry_;
   std::atomic<int64_t> num_steps_ = 0;
   std::thread thread_;  // Last: it uses the others.
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/server/finish_reason_name.h"
+#include "runtime/server/finish_status.h"
 #include "runtime/server/quoted.h"
-#include "runtime/server/response_conversion.h"
 
 namespace folio {
 namespace {
@@ -55,6 +56,25 @@ Json ToJson(const RequestFacts& request, const TokenEvent& terminal,
   return line;
 }
 
+// A pipe whose reader is gone is a failed write then, and not the end of the
+// process.
+void BlockPipeSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  CHECK_EQ(pthread_sigmask(SIG_BLOCK, &signals, nullptr), 0);
+}
+
+// With a file description of our own, which never blocks: the thread that
+// writes has clients to serve. (stderr's may be shared with other processes, so
+// it is opened anew where that is possible.)
+int OpenLog(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  if (path != "-") return open(path.c_str(), kFlags | O_CREAT, kMode);
+  const int reopened = open("/proc/self/fd/2", kFlags);
+  return reopened >= 0 ? reopened : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+}
+
 // Returns whether everything was written; errno says why not.
 bool WriteAll(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -72,11 +92,7 @@ bool WriteAll(int descriptor, std::string_view bytes) {
 
 absl::StatusOr<std::unique_ptr<RequestLog>> RequestLog::Open(
     const RequestLogOptions& options, std::string model_name) {
-  const int descriptor =
-      options.path == "-"
-          ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
-          : open(options.path.c_str(),
-                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
+  const int descriptor = OpenLog(options.path);
   if (descriptor < 0) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("can't open the request log ", Quoted(options.path),
@@ -102,9 +118,13 @@ void RequestLog::Write(const RequestFacts& request, const TokenEvent& terminal,
     line["prompt"] = *request.prompt;
   }
   // What clients call things may be no UTF-8, which JSON has to be.
-  const std::string text =
-      line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (WriteAll(descriptor_, text) || std::exchange(failed_, true)) return;
+  // What failed may have left a part of its line.
+  const std::string text = absl::StrCat(
+      last_failed_ ? "\n" : "",
+      line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
+  BlockPipeSignal();
+  last_failed_ = !WriteAll(descriptor_, text);
+  if (!last_failed_ || std::exchange(failed_, true)) return;
   LOG(ERROR) << "can't write to the request log " << options_.path << ": "
              << std::strerror(errno)
              << "; requests are served without it where that goes on";

@@ -10,19 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/server/request_facts.h"
 #include "scheduler/token_event.h"
 
 namespace folio {
-
-// What is known of a request beside what its terminal event says.
-struct RequestFacts {
-  std::string name;  // What the client calls it.
-  std::string tenant;
-  int32_t n = 1;
-  // Its text, or token ids with commas between them. Kept only for a log that
-  // has prompts.
-  std::optional<std::string> prompt;
-};
 
 struct RequestLogOptions {
   std::string path;  // "-": stderr.
@@ -55,7 +46,9 @@ class RequestLog {
   RequestLog& operator=(const RequestLog&) = delete;
 
   // REQUIRES: terminal.terminal. `end` is when that was handed out. What can't
-  // be written is lost; the first time, an error is logged.
+  // be written at once is lost; the first time, an error is logged. Leaves
+  // SIGPIPE blocked in the calling thread. A pipe that is full holds the caller
+  // up.
   void Write(const RequestFacts& request, const TokenEvent& terminal,
              absl::Time end);
 
@@ -69,7 +62,8 @@ class RequestLog {
   const RequestLogOptions options_;
   const std::string model_name_;
   const int descriptor_;
-  bool failed_ = false;
+  bool failed_ = false;  // Ever, and so it was logged.
+  bool last_failed_ = false;
 };
 
 }  // namespace folio

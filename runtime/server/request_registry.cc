@@ -2,39 +2,76 @@
 
 #include <glog/logging.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "runtime/server/generate_reactor.h"
+#include "runtime/server/finish_status.h"
+#include "runtime/server/quoted.h"
 
 namespace folio {
 
-bool RequestRegistry::Add(RequestId id, GenerateReactor* reactor) {
+absl::StatusOr<std::string> RequestRegistry::Add(RequestId id,
+                                                 RequestFacts facts) {
   std::lock_guard lock(mutex_);
-  if (!accepting_) return false;
-  const bool is_new = reactors_.emplace(id, reactor).second;
+  if (!accepting_) return StatusOfFinish(FinishReason::kShutdown);
+  if (facts.name.empty()) {
+    facts.name = absl::StrCat("request-", static_cast<uint64_t>(id));
+    // A client may have thought of the same.
+    while (by_name_.contains({facts.tenant, facts.name})) facts.name += "+";
+  }
+  std::string name = facts.name;
+  if (!by_name_.emplace(Name(facts.tenant, name), id).second) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "request_id is ", Quoted(name),
+        "; a request of this tenant with that id has not ended. Choose another "
+        "one, or leave the field empty"));
+  }
+  const bool is_new = live_.emplace(id, Live{.facts = std::move(facts)}).second;
   CHECK(is_new) << "request id used twice";
-  return true;
+  return name;
 }
 
-GenerateReactor* RequestRegistry::Find(RequestId id) const {
+void RequestRegistry::SetSink(RequestId id, EventSink* sink) {
   std::lock_guard lock(mutex_);
-  const auto entry = reactors_.find(id);
-  CHECK(entry != reactors_.end()) << "no such request";
-  return entry->second;
+  live_.find(id)->second.sink = sink;
 }
 
-GenerateReactor* RequestRegistry::Remove(RequestId id) {
-  GenerateReactor* reactor;
+EventSink* RequestRegistry::Find(RequestId id) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = live_.find(id);
+  CHECK(entry != live_.end()) << "no such request";
+  return entry->second.sink;
+}
+
+RequestRegistry::Live RequestRegistry::Remove(RequestId id) {
+  Live live;
   bool is_empty;
   {
     std::lock_guard lock(mutex_);
-    const auto entry = reactors_.find(id);
-    CHECK(entry != reactors_.end()) << "no such request";
-    reactor = entry->second;
-    reactors_.erase(entry);
-    is_empty = reactors_.empty();
+    const auto entry = live_.find(id);
+    CHECK(entry != live_.end()) << "no such request";
+    live = std::move(entry->second);
+    live_.erase(entry);
+    by_name_.erase({live.facts.tenant, live.facts.name});
+    is_empty = live_.empty();
   }
   if (is_empty) emptied_.notify_all();
-  return reactor;
+  return live;
+}
+
+std::optional<RequestId> RequestRegistry::NoteAbort(const std::string& tenant,
+                                                    const std::string& name) {
+  std::lock_guard lock(mutex_);
+  const auto entry = by_name_.find({tenant, name});
+  if (entry == by_name_.end()) return std::nullopt;
+  live_.find(entry->second)->second.is_aborted = true;
+  return entry->second;
+}
+
+bool RequestRegistry::IsAborted(RequestId id) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = live_.find(id);
+  return entry != live_.end() && entry->second.is_aborted;
 }
 
 std::vector<std::string> RequestRegistry::NamesOf(
@@ -43,18 +80,17 @@ std::vector<std::string> RequestRegistry::NamesOf(
   names.reserve(sequences.size());
   std::lock_guard lock(mutex_);
   for (const SequenceMemory& sequence : sequences) {
-    const auto entry = reactors_.find(sequence.request);
-    names.push_back(
-        entry != reactors_.end()
-            ? entry->second->name()
-            : absl::StrCat(static_cast<uint64_t>(sequence.request)));
+    const auto entry = live_.find(sequence.request);
+    names.push_back(entry != live_.end() ? entry->second.facts.name
+                                         : absl::StrCat(static_cast<uint64_t>(
+                                               sequence.request)));
   }
   return names;
 }
 
-bool RequestRegistry::empty() const {
+size_t RequestRegistry::size() const {
   std::lock_guard lock(mutex_);
-  return reactors_.empty();
+  return live_.size();
 }
 
 void RequestRegistry::StopAccepting() {
@@ -65,7 +101,7 @@ void RequestRegistry::StopAccepting() {
 void RequestRegistry::WaitUntilEmpty(absl::Duration timeout) const {
   std::unique_lock lock(mutex_);
   emptied_.wait_for(lock, absl::ToChronoMilliseconds(timeout),
-                    [this] { return reactors_.empty(); });
+                    [this] { return live_.empty(); });
 }
 
 }  // namespace folio

@@ -1,7 +1,5 @@
 #include "runtime/server/response_conversion.h"
 
-#include <glog/logging.h>
-
 #include <cstddef>
 
 #include "runtime/server/duration_conversion.h"
@@ -65,31 +63,8 @@ void AppendToProto(const TokenEvent& event, v1::GenerateResponse& response) {
   AppendScored(event.prompt, *response.mutable_prompt_logprobs());
   if (event.finish_reason != FinishReason::kNone) {
     response.set_finish_reason(ToProto(event.finish_reason));
+    if (!event.stop.empty()) response.set_stop(event.stop);
   }
-}
-
-absl::Status StatusOfFinish(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-    case FinishReason::kLength:
-      return absl::OkStatus();
-    case FinishReason::kCancelled:
-      return absl::CancelledError("the client cancelled the request");
-    case FinishReason::kAborted:
-      return absl::AbortedError("the request was ended by a call of Abort");
-    case FinishReason::kDeadline:
-      return absl::DeadlineExceededError(
-          "the request's deadline passed before it was complete");
-    case FinishReason::kShutdown:
-      return absl::UnavailableError(
-          "the server is shutting down; try again elsewhere or later");
-    case FinishReason::kError:
-      return absl::InternalError(
-          "the model gave logits that are not finite numbers for this request");
-    case FinishReason::kNone:
-      break;
-  }
-  LOG(FATAL) << "a request ended without a reason";
 }
 
 }  // namespace folio

@@ -3,7 +3,6 @@
 #ifndef RUNTIME_SERVER_RESPONSE_CONVERSION_H_
 #define RUNTIME_SERVER_RESPONSE_CONVERSION_H_
 
-#include "absl/status/status.h"
 #include "folio/v1/generation.pb.h"
 #include "scheduler/token_event.h"
 
@@ -13,9 +12,6 @@ namespace folio {
 // and sets its finish reason and usage when the event has them. All events of
 // one response must be of one sample, in order.
 void AppendToProto(const TokenEvent& event, v1::GenerateResponse& response);
-
-// How the call ends. REQUIRES: reason != kNone.
-absl::Status StatusOfFinish(FinishReason reason);
 
 }  // namespace folio
 

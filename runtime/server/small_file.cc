@@ -44,9 +44,15 @@ std::optional<FileVersion> VersionOf(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // (Opening a pipe that nobody writes to would take for ever.)
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return CantRead(path, errno);
   const absl::Cleanup close_file = [file] { close(file); };
+  struct stat found;
+  if (fstat(file, &found) == 0 && S_ISFIFO(found.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a pipe; it must be a file"));
+  }
   std::string contents;
   std::array<char, 65536> buffer;
   while (contents.size() <= kMaxBytes) {

@@ -5,17 +5,18 @@
 
 #include <grpcpp/support/status.h>
 
-#include <string>
-
 #include "absl/status/status.h"
+#include "google/rpc/status.pb.h"
 
 namespace folio {
 
-// The numbers of both kinds of codes are the same by design.
-inline grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
-}
+// With details that programs understand: a BadRequest for a FieldError, and a
+// RetryInfo for RESOURCE_EXHAUSTED.
+google::rpc::Status ToRpcStatus(const absl::Status& status);
+
+// The same as the status of a call: with details, these are in its trailing
+// metadata, in the form that gRPC's libraries look for.
+grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace folio
 

@@ -53,7 +53,7 @@ class TokenTable {
   using Entries = std::vector<Entry>;
 
   // INVALID_ARGUMENT, or the status of a file that can't be read, names the
-  // file, and the line that is wrong. A file without a token is wrong, too.
+  // file, and the line that is wrong. A file without a token lets nobody in.
   static absl::StatusOr<std::unique_ptr<TokenTable>> Load(
       const std::string& path);
 

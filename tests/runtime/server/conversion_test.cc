@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "runtime/server/finish_status.h"
 #include "runtime/server/report_conversion.h"
 #include "runtime/server/request_conversion.h"
 #include "runtime/server/response_conversion.h"
@@ -39,6 +40,19 @@ TEST(RequestFromProto, CarriesEveryField) {
   proto.set_n(4);
   proto.set_priority(-6);
   proto.set_tenant("somebody");
+  proto.add_stop("end");
+  proto.set_include_stop(true);
+  proto.set_min_tokens(2);
+  v1::SamplingParams& params = *proto.mutable_sampling();
+  params.set_min_p(0.125f);
+  params.add_allowed_token_ids(8);
+  params.add_bad_words("ab");
+  (*params.mutable_logit_bias())[70] = 2.5f;
+  (*params.mutable_logit_bias())[7] = -1.5f;
+  params.set_repetition_penalty(1.5f);
+  params.set_presence_penalty(0.25f);
+  params.set_frequency_penalty(-0.25f);
+  params.set_processed_logprobs(true);
   const auto request = RequestFromProto(proto, AModel(), ByteTokenizer(300));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(request->prompt, ElementsAre('h', 'i'));
@@ -54,6 +68,20 @@ TEST(RequestFromProto, CarriesEveryField) {
   EXPECT_EQ(request->n, 4);
   EXPECT_EQ(request->priority, -6);
   EXPECT_EQ(request->tenant, "somebody");
+  EXPECT_THAT(request->stop_strings, ElementsAre("end"));
+  EXPECT_TRUE(request->include_stop);
+  EXPECT_EQ(request->min_tokens, 2);
+  const SamplingParams& sampling = request->sampling;
+  EXPECT_EQ(sampling.min_p, 0.125f);
+  EXPECT_THAT(sampling.allowed_tokens, ElementsAre(8));
+  EXPECT_THAT(sampling.bad_words,
+              ElementsAre(ElementsAre('a', 'b'), ElementsAre(' ', 'a', 'b')));
+  EXPECT_THAT(sampling.logit_bias,
+              ElementsAre(testing::Pair(7, -1.5f), testing::Pair(70, 2.5f)));
+  EXPECT_EQ(sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(sampling.presence_penalty, 0.25f);
+  EXPECT_EQ(sampling.frequency_penalty, -0.25f);
+  EXPECT_TRUE(sampling.processed_logprobs);
 }
 
 TEST(RequestFromProto, AbsentIsNotZero) {

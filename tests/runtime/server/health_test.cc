@@ -2,6 +2,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -89,9 +90,11 @@ TEST_F(HealthTest, WatchSeesTheShutdown) {
   shutdown.join();
 }
 
-TEST_F(HealthTest, FollowsProgress) {
+// (The number is that of a list of faults; see wire_fault_test.cc.)
+TEST_F(HealthTest, Fault03_FollowsProgress) {
   Start(/*stall_timeout=*/absl::Milliseconds(200));
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   const auto reader = stub_->Watch(&context, Ask("folio.v1.Generation"));
   EXPECT_EQ(Next(*reader), HealthCheckResponse::SERVING);
   // Idle is healthy, however long.

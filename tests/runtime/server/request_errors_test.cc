@@ -174,15 +174,5 @@ TEST_F(RequestErrorsTest, APromptMustFitIntoThePool) {
             Expected({1, 2, 3, 4, 5}, 5));
 }
 
-TEST_F(RequestErrorsTest, LogitsThatAreNoNumbersFailTheirRequestAlone) {
-  StartServer(OptionsFor(/*num_pages=*/32));
-  const Reply poisoned = Generate(RequestOf({1, ScriptedModel::kPoison}, 10));
-  EXPECT_EQ(poisoned.status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(poisoned.status.message()),
-              HasSubstr("logits that are not finite"));
-  EXPECT_EQ(Generate(RequestOf({1}, 10)).tokens, Expected({1}, 10));
-  ExpectNoPagesInUse();
-}
-
 }  // namespace
 }  // namespace folio

@@ -1,6 +1,8 @@
 #include "runtime/server/request_log.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
@@ -113,6 +116,7 @@ TEST_F(RequestLogTest, NamesEveryEnd) {
       {FinishReason::kStop, {"stop", "OK"}},
       {FinishReason::kLength, {"length", "OK"}},
       {FinishReason::kCancelled, {"abort", "CANCELLED"}},
+      {FinishReason::kAborted, {"abort", "ABORTED"}},
       {FinishReason::kDeadline, {"deadline", "DEADLINE_EXCEEDED"}},
       {FinishReason::kShutdown, {"shutdown", "UNAVAILABLE"}},
       {FinishReason::kError, {"error", "INTERNAL"}}};
@@ -152,13 +156,11 @@ TEST_F(RequestLogTest, AppendsToWhatIsThere) {
 }
 
 TEST_F(RequestLogTest, WritesToStderr) {
+  // It keeps the descriptor 2 of this moment.
+  testing::internal::CaptureStderr();
   const auto log = RequestLog::Open({.path = "-"}, "tiny");
   ASSERT_TRUE(log.ok()) << log.status();
-  testing::internal::CaptureStderr();
-  // The capture replaces descriptor 2, which the log has a copy of.
-  const auto captured = RequestLog::Open({.path = "-"}, "tiny");
-  ASSERT_TRUE(captured.ok()) << captured.status();
-  (*captured)->Write(Facts(), Terminal(FinishReason::kStop), End());
+  (*log)->Write(Facts(), Terminal(FinishReason::kStop), End());
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(json::parse(text).at("request_id"), "r-1");
 }
@@ -184,6 +186,40 @@ TEST_F(RequestLogTest, ReportsAFailedWriteOnceAndGoesOn) {
   EXPECT_THAT(first, HasSubstr("No space left on device"));
   EXPECT_THAT(first, Not(HasSubstr("secret")));
   EXPECT_EQ(write(), "");
+}
+
+// Whoever holds the pipe reads nothing: lines are lost, and nobody waits.
+TEST_F(RequestLogTest, DoesNotWaitForAFullPipe) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const int reader = open(path_.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  const auto log = Open();
+  for (int i = 0; i < 2000; ++i) {  // Some 800 KB.
+    log->Write(Facts(), Terminal(FinishReason::kStop), End());
+  }
+  // What came is whole lines, and at most one that is cut.
+  std::string contents(1 << 20, '\0');
+  contents.resize(read(reader, contents.data(), contents.size()));
+  EXPECT_GT(contents.size(), 1000u);
+  log->Write(Facts(), Terminal(FinishReason::kStop), End());
+  std::string next(1 << 16, '\0');
+  next.resize(read(reader, next.data(), next.size()));
+  EXPECT_EQ(next.front(), '\n');
+  EXPECT_TRUE(json::accept(next.substr(1)));
+  close(reader);
+}
+
+TEST_F(RequestLogTest, SurvivesThatNobodyReadsThePipe) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  auto log = RequestLog::Open({.path = absl::StrCat("/proc/self/fd/", ends[1])},
+                              "tiny");
+  ASSERT_TRUE(log.ok()) << log.status();
+  close(ends[0]);
+  testing::internal::CaptureStderr();
+  (*log)->Write(Facts(), Terminal(FinishReason::kStop), End());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("Broken pipe"));
+  close(ends[1]);
 }
 
 }  // namespace

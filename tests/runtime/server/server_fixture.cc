@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -44,11 +45,15 @@ EngineOptions ServerFixture::OptionsFor(int32_t num_pages) {
   return options;
 }
 
+std::unique_ptr<Model> ServerFixture::MakeModel(
+    const ModelLimits& limits) const {
+  return std::make_unique<ScriptedModel>(kContext, limits);
+}
+
 void ServerFixture::StartServer(const EngineOptions& options,
                                 ServerOptions server_options) {
-  auto model = std::make_unique<GatedModel>(
-      std::make_unique<ScriptedModel>(kContext, options.model_limits()),
-      &gate_);
+  auto model =
+      std::make_unique<GatedModel>(MakeModel(options.model_limits()), &gate_);
   tokenizer_ = std::make_unique<ByteTokenizer>(
       ScriptedModel::kVocabSize, std::vector<TokenId>{ScriptedModel::kEos});
   auto engine = Engine::Create(options, std::move(model), tokenizer_.get(),
@@ -132,6 +137,17 @@ void ServerFixture::ExpectNoPagesInUse() {
   EXPECT_EQ(report.memory().tokens_held(), 0);
   EXPECT_EQ(report.sequences_running(), 0);
   EXPECT_EQ(report.sequences_waiting(), 0);
+}
+
+bool ServerFixture::WaitForNewsToTheEngine() {
+  std::future<void> news =
+      std::async(std::launch::async, [this] { engine_->WaitForInbox(); });
+  const bool came = news.wait_for(kPatience) == std::future_status::ready;
+  if (!came) {
+    engine_->Close();  // Ends the waiting,
+    gate_.Open();      // and that of requests.
+  }
+  return came;
 }
 
 v1::GenerateRequest ServerFixture::EndlessRequest(int32_t max_tokens) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "runtime/base/executor.h"
 #include "runtime/client/client.h"
 #include "runtime/engine/engine.h"
+#include "runtime/model/model.h"
 #include "runtime/server/server.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/server/gated_model.h"
@@ -36,11 +38,16 @@ struct Reply {
 class ServerFixture : public testing::Test {
  protected:
   static constexpr int32_t kContext = 4096;
+  // What never takes that long, even on a busy machine.
+  static constexpr std::chrono::seconds kPatience{60};
 
   ~ServerFixture() override;
 
   // A pool of `num_pages` pages of 16 tokens.
   static EngineOptions OptionsFor(int32_t num_pages);
+
+  // What is served: a ScriptedModel, unless a test has another one.
+  virtual std::unique_ptr<Model> MakeModel(const ModelLimits& limits) const;
 
   void StartServer(const EngineOptions& options, ServerOptions server = {});
 
@@ -63,6 +70,11 @@ class ServerFixture : public testing::Test {
 
   // Waits until every page is free or cached; fails when that takes long.
   void ExpectNoPagesInUse();
+
+  // Returns whether something came into the engine's inbox before patience
+  // ended. REQUIRES: the engine's thread stands at the gate, so that the inbox
+  // is nobody else's to wait for.
+  bool WaitForNewsToTheEngine();
 
   // A request that goes on after EOS tokens, and so has all its tokens.
   static v1::GenerateRequest EndlessRequest(int32_t max_tokens = kContext);

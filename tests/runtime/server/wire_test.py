@@ -9,7 +9,6 @@ the one that grpc-proto defines, so v1's classes speak it under the other name.
 
 import concurrent.futures
 import math
-import signal
 import subprocess
 import sys
 import time
@@ -371,7 +370,9 @@ class TokenizeTest(ServerTestCase):
                      '<|end|>'):
             self.assertEqual(self.detokenize(self.tokenize(text)), text)
 
-    def test_special_tokens_only_when_asked_for(self):
+    # Fault 33 of those that wire_fault_test.cc is about.
+
+    def test_fault33_special_tokens_only_when_asked_for(self):
         (end,) = self.tokenize('<|end|>', parse_special=True)
         self.assertGreater(len(self.tokenize('<|end|>')), 1)
         self.assertEqual(self.detokenize([end]), '')
@@ -379,7 +380,7 @@ class TokenizeTest(ServerTestCase):
         self.assertEqual(self.tokenize('x', add_special=True),
                          [begin] + self.tokenize('x'))
 
-    def test_generate_takes_the_same_tokens(self):
+    def test_fault33_generate_takes_the_same_tokens(self):
         for parse_special in (False, True):
             text = 'And<|end|> he'
             ids = self.tokenize(text, add_special=True,
@@ -392,6 +393,29 @@ class TokenizeTest(ServerTestCase):
                                                parse_special=parse_special)),
                 tokens_of(self.server.generate(
                     token_ids=generation.TokenIds(ids=ids), max_tokens=8)))
+
+    def test_fault33_long_runs_of_one_letter(self):
+        for letter in 'e', ' ', '\n', '\u00e9', '\U0001f999':
+            text = letter * 100000
+            self.assertEqual(self.detokenize(self.tokenize(text)), text)
+        # Whole, or not at all.
+        ids = self.tokenize('e' * 100000, add_special=True)
+        self.assert_refused(grpc.StatusCode.INVALID_ARGUMENT,
+                            f'the prompt has {len(ids)} tokens',
+                            text='e' * 100000)
+
+    def test_fault33_text_that_is_not_utf8(self):
+        # Python's own library would not send it.
+        text = generation.GenerateRequest(text='a??').SerializeToString()
+        bad = text.replace(b'??', b'\xc3(')
+        generate = self.server.channel.unary_stream(
+            '/folio.v1.Generation/Generate',
+            response_deserializer=generation.GenerateResponse.FromString)
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(generate(bad, timeout=TIMEOUT))
+        self.assertEqual(caught.exception.code(),
+                         grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertIn('UTF-8', caught.exception.details())
 
     def test_ids_outside_the_vocabulary_are_refused(self):
         for ids in ([1, -1], [1, 1 << 30]):
@@ -504,19 +528,6 @@ class EndTest(ServerTestCase):
 
 class LifeTest(unittest.TestCase):
     """Each test has a server of its own, and ends it."""
-
-    def test_sigterm_lets_live_requests_finish(self):
-        server = Server(folio)
-        call = server.generation.Generate(
-            generation.GenerateRequest(text='a', max_tokens=200))
-        first = next(call)
-        server.process.send_signal(signal.SIGTERM)
-        tokens = tokens_of([first, *call])
-        self.assertEqual(len(tokens), 200)
-        self.assertEqual(call.code(), grpc.StatusCode.OK)
-        server.channel.close()
-        self.assertEqual(server.process.wait(TIMEOUT), 0)
-        server.process.stdout.close()
 
     def test_a_busy_port_is_an_error_that_names_it(self):
         server = Server(folio)
