@@ -5,7 +5,8 @@
 
 usage() {
   cat <<'TEXT'
-Usage: tests/run.sh [--asan | --tsan | --fuzz SECONDS | --simulate SEEDS]
+Usage: tests/run.sh [--asan | --tsan | --fuzz SECONDS | --simulate SEEDS |
+                    --soak CLIENTS]
 
 Installs what is missing (Debian 12), builds everything and runs every test.
 
@@ -15,6 +16,8 @@ Installs what is missing (Debian 12), builds everything and runs every test.
            in all; inputs that crash one are kept in build/fuzz/crashes
   --simulate   instead of the tests, the simulation of the engine with so many
            seeds; 8000 take about a minute
+  --soak   instead of the tests, the one of a server with many clients, most of
+           them badly behaved, with so many of them; 1000 take about a minute
   --help   this text
   (none)   the Release build, in build/release
 
@@ -39,6 +42,13 @@ if [ "${1:-}" = --simulate ]; then
   install_dependencies
   build release
   FOLIO_SIMULATION_SEEDS="$2" exec "$root/build/release/bin/engine_simulation_test"
+fi
+
+if [ "${1:-}" = --soak ]; then
+  [[ "$#" -eq 2 && "$2" =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
+  install_dependencies
+  build release
+  FOLIO_SOAK_CLIENTS="$2" exec "$root/build/release/bin/soak_test"
 fi
 
 preset=release
