@@ -253,6 +253,7 @@ TEST_P(BitEqualityTest, EachSampleIsItsSoloRun) {
   // So hot that even a random model's samples differ.
   Request request = RandomRequest(2, vocab_size, kProbePromptTokens, 30.0f);
   request.sampling.prompt_logprobs = false;
+  ChangeItsLogits(request, vocab_size);
   request.n = 4;
   Generated samples = RunToEnd(**engine, {request})[0];
   request.n = 1;
