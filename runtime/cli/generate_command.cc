@@ -202,12 +202,25 @@ void AddInputOptions(CLI::App& app, GenerateFlags& flags) {
                "Special tokens written in --prompt are meant as such");
 }
 
-void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
+// When a sample ends, and what its text is then.
+void AddEndOptions(CLI::App& app, GenerateFlags& flags) {
   app.add_option("--max-tokens", flags.max_tokens,
                  "Most tokens to generate. Default: as many as fit")
       ->type_name("N");
   app.add_flag("--ignore-eos", flags.ignore_eos,
                "Go on after the model's end-of-sequence tokens");
+  app.add_option("--stop", flags.stop,
+                 "Text that ends a sample; may be given several times")
+      ->type_name("TEXT");
+  app.add_flag("--include-stop", flags.include_stop,
+               "Let the text end with the stop text, not before it");
+  app.add_option("--min-tokens", flags.min_tokens,
+                 "Let nothing end a sample before so many tokens. Default: 0")
+      ->type_name("N");
+  app.add_flag("--echo", flags.echo, "Print the prompt first");
+}
+
+void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
   app.add_option("--temperature", flags.temperature,
                  "0: greedy (the default); above: softmax(logits / T)")
       ->type_name("T");
@@ -235,15 +248,6 @@ void AddSamplingOptions(CLI::App& app, GenerateFlags& flags) {
   app.add_option("--bad-word", flags.bad_words,
                  "A word that must not come; may be given several times")
       ->type_name("TEXT");
-  app.add_option("--stop", flags.stop,
-                 "Text that ends a sample; may be given several times")
-      ->type_name("TEXT");
-  app.add_flag("--include-stop", flags.include_stop,
-               "Let the text end with the stop text, not before it");
-  app.add_option("--min-tokens", flags.min_tokens,
-                 "Let nothing end a sample before so many tokens. Default: 0")
-      ->type_name("N");
-  app.add_flag("--echo", flags.echo, "Print the prompt first");
   AddSeedOption(app, flags.seed,
                 "Equal seeds give equal tokens. Default: drawn");
   app.add_option("--logprobs", flags.logprobs,
@@ -292,6 +296,7 @@ void AddGenerateCommand(CLI::App& app, CommandRun& run) {
       AddServerOption(*command, flags->server,
                       "A running server. Default: run in this process");
   AddInputOptions(*command, *flags);
+  AddEndOptions(*command, *flags);
   AddSamplingOptions(*command, *flags);
   AddRequestOptions(*command, *flags);
   AddClientSecurityFlags(*command, server, flags->security);
