@@ -23,7 +23,6 @@
 #include "runtime/model/model_registry.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/engine/watched_allocations.h"
-#include "tests/support/sanitized.h"
 
 namespace folio {
 namespace {
@@ -178,7 +177,6 @@ struct Case {
 class SteadyStepTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SteadyStepTest, AllocatesNothing) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers have a malloc of their own";
   const Case& param = GetParam();
   EngineOptions options;
   options.page_size = kPageSize;
@@ -236,7 +234,6 @@ INSTANTIATE_TEST_SUITE_P(, SteadyStepTest,
 
 // Without this, a watch that sees nothing would let everything pass.
 TEST(WatchedAllocationsTest, SeesEveryWayToAllocate) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers have a malloc of their own";
   // The compiler may leave out an allocation that nobody looks at.
   void* volatile memory = nullptr;
   StartWatching();
