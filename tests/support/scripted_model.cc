@@ -41,12 +41,12 @@ TokenId ScriptedModel::NextToken(std::span<const TokenId> tokens) {
 }
 
 ScriptedModel::ScriptedModel(int32_t context_length, const ModelLimits& limits,
-                             std::optional<int32_t> window)
+                             std::optional<int32_t> window, int32_t num_layers)
     : info_({.name = "scripted",
              .architecture = "Scripted",
              .vocab_size = kVocabSize,
              .context_length = context_length,
-             .kv_shape = {.num_layers = 1,
+             .kv_shape = {.num_layers = num_layers,
                           .num_kv_heads = 1,
                           .head_dim = 1,
                           .bytes_per_element = sizeof(float)},

@@ -32,9 +32,11 @@ class ScriptedModel final : public Model {
   static TokenId NextToken(std::span<const TokenId> tokens);
 
   // With a window, the next token is that function of the last `window` tokens,
-  // and no other is read back.
+  // and no other is read back. Layers above the first do nothing, but make
+  // pages as large as those of a model in earnest: 8 bytes a token each.
   ScriptedModel(int32_t context_length, const ModelLimits& limits,
-                std::optional<int32_t> window = std::nullopt);
+                std::optional<int32_t> window = std::nullopt,
+                int32_t num_layers = 1);
 
   const ModelInfo& info() const override { return info_; }
   void Forward(const StepInput& input, KvStorage& storage) override;

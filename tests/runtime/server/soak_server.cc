@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,14 +31,17 @@ namespace {
 
 constexpr int32_t kContext = 1024;
 
-// Fewer pages than the sequences of a full batch may want, so that some of them
-// are preempted.
+// The default pool, of tokens so large that it has fewer pages than the
+// sequences of a full batch may want: some of them are preempted.
+constexpr int32_t kPageSize = 16;
+constexpr int32_t kNumPages = 512;
+constexpr int64_t kLayerBytes = 2 * sizeof(float);
+constexpr auto kNumLayers = static_cast<int32_t>(
+    EngineOptions{}.kv_pool_bytes / (kNumPages * kPageSize * kLayerBytes));
+
 EngineOptions OptionsFor(int32_t max_waiting_requests) {
-  constexpr int32_t kNumPages = 512;
-  constexpr int64_t kTokenBytes = 2 * sizeof(float);
   EngineOptions options;
-  options.page_size = 16;
-  options.kv_pool_bytes = kNumPages * options.page_size * kTokenBytes;
+  options.page_size = kPageSize;
   options.scheduler.max_batch_sequences = 64;
   options.queue.max_waiting_requests = max_waiting_requests;
   options.seed_source = 1;
@@ -56,7 +60,8 @@ int Main(int argc, char** argv) {
   auto engine = Engine::Create(
       options,
       std::make_unique<GatedModel>(
-          std::make_unique<ScriptedModel>(kContext, options.model_limits()),
+          std::make_unique<ScriptedModel>(kContext, options.model_limits(),
+                                          /*window=*/std::nullopt, kNumLayers),
           &gate),
       &tokenizer, &clock, &executor);
   CHECK(engine.ok()) << engine.status();
