@@ -119,6 +119,11 @@ class ErrorTest(unittest.TestCase):
                 (("generate", "--token-ids", "1,"), "''"),
                 (("generate", "--token-ids", "4294967296"), "4294967296"),
                 ((*here, "--kv-pool", "256 MiB"), "--kv-pool"),
+                # A shell's variable that is not set must open no doors.
+                (("serve", "--token-file", ""), "--token-file"),
+                (("serve", "--tls-client-ca", ""), "--tls-client-ca"),
+                (("serve", "--admin-listen", ""), "--admin-listen"),
+                ((*there, "--token-file", ""), "--token-file"),
                 ((*here, "--seed", "-1"), "--seed"),
                 ((*here, "--seed", "18446744073709551616"), "--seed"),
                 ((*here, "--max-tokens", "many"), "--max-tokens"),

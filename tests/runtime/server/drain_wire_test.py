@@ -8,7 +8,9 @@ streams, or the shutdown never ends.
 """
 
 import os
+import select
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -146,6 +148,23 @@ class DrainTest(unittest.TestCase):
         self.assert_new_ones_are_refused()
         self.assert_all_finish(max_tokens=300)
         self.assert_exits(0)
+
+    def test_admin_drain_while_loading_counts_when_that_is_done(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        socket = 'unix:' + os.path.join(folder.name, 'admin')
+        # It takes seconds to load.
+        process = subprocess.Popen(
+            [folio, 'serve', '--listen', '127.0.0.1:0', '--admin-listen',
+             socket, '--model', 'random:llama-135m'], stdout=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        with grpc.insecure_channel(socket) as channel:
+            admin_grpc.AdminStub(channel).Drain(
+                admin.DrainRequest(), timeout=TIMEOUT, wait_for_ready=True)
+        printed, _, _ = select.select([process.stdout], [], [], 0)
+        self.assertFalse(printed, 'it had been loaded already')
+        self.assertEqual(process.wait(TIMEOUT), 0)
 
     def test_a_signal_after_a_drain_is_the_first_signal(self):
         self.serve('--drain-timeout', '1h')
