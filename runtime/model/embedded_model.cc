@@ -3,26 +3,16 @@
 #include <cstddef>
 #include <span>
 
-// FOLIO_TINY_DIR is the folder of the files. The assembler copies each of them
-// into the program, between two symbols.
-#define FOLIO_EMBED(symbol, file)              \
-  asm(".pushsection .rodata\n"                 \
-      ".balign 64\n"                           \
-      ".global " #symbol "_begin\n" #symbol    \
-      "_begin:\n"                              \
-      ".incbin \"" FOLIO_TINY_DIR "/" file     \
-      "\"\n"                                   \
-      ".global " #symbol "_end\n" #symbol      \
-      "_end:\n"                                \
-      ".popsection\n");                        \
-  extern "C" const std::byte symbol##_begin[]; \
-  extern "C" const std::byte symbol##_end[]
+#include "runtime/base/embed.h"
 
-FOLIO_EMBED(folio_tiny_config, "config.json");
-FOLIO_EMBED(folio_tiny_generation_config, "generation_config.json");
-FOLIO_EMBED(folio_tiny_tokenizer, "tokenizer.json");
-FOLIO_EMBED(folio_tiny_tokenizer_config, "tokenizer_config.json");
-FOLIO_EMBED(folio_tiny_weights, "model.safetensors");
+// FOLIO_TINY_DIR is the folder of the files.
+FOLIO_EMBED(std::byte, folio_tiny_config, FOLIO_TINY_DIR "/config.json");
+FOLIO_EMBED(std::byte, folio_tiny_generation_config,
+            FOLIO_TINY_DIR "/generation_config.json");
+FOLIO_EMBED(std::byte, folio_tiny_tokenizer, FOLIO_TINY_DIR "/tokenizer.json");
+FOLIO_EMBED(std::byte, folio_tiny_tokenizer_config,
+            FOLIO_TINY_DIR "/tokenizer_config.json");
+FOLIO_EMBED(std::byte, folio_tiny_weights, FOLIO_TINY_DIR "/model.safetensors");
 
 namespace folio {
 
