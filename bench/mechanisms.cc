@@ -23,6 +23,7 @@
 #include "bench/load/inproc.h"
 #include "bench/load/load.h"
 #include "bench/load/metrics.h"
+#include "bench/load/synthetic.h"
 #include "cache/kv_layout.h"
 #include "runtime/base/status_macros.h"
 
@@ -177,9 +178,9 @@ absl::Status Bench::ContinuousBatching() {
   // Serves the load `at_once` requests at a time.
   const auto serve = [&](size_t at_once) -> Measured {
     const std::vector<LoadRequest> load =
-        MakeChat({.count = kRequests,
-                  .prompt = {.median = 32, .sigma = 0.5, .most = 128},
-                  .output = {.median = 40, .sigma = 0.8, .most = 200}});
+        MakeLoad({.count = kRequests,
+                  .prompt = LogNormalLength{32, 0.5, 128},
+                  .output = LogNormalLength{40, 0.8, 200}});
     int64_t tokens = 0;
     absl::Duration duration;
     for (size_t first = 0; first < load.size(); first += at_once) {
@@ -253,19 +254,14 @@ absl::Status Bench::PrefixCache() {
     const uint64_t system_seed = FreshSeed();
     absl::Duration sum;
     for (int32_t i = 0; i < kRequests; ++i) {
-      const int32_t vocab_size = model_.info().vocab_size;
-      TimedRequest timed{.request = ToRequest({.prompt_tokens = 1000,
-                                               .output_tokens = 2,
-                                               .token_seed = system_seed},
-                                              vocab_size)};
-      const std::vector<TokenId> own =
-          RandomTokens(FreshSeed(), 50, vocab_size);
-      std::vector<TokenId>& prompt = timed.request.prompt;
-      prompt.insert(prompt.end(), own.begin(), own.end());
-      FOLIO_ASSIGN_OR_RETURN(
-          const std::vector<RequestRecord> records,
-          model_.Serve(std::vector{std::move(timed)}, engine));
-      if (i > 0) sum += records[0].token_times[0];
+      const LoadRequest load{.prompt_tokens = 50,
+                             .output_tokens = 2,
+                             .token_seed = FreshSeed(),
+                             .prefix_seed = system_seed,
+                             .prefix_tokens = 1000};
+      FOLIO_ASSIGN_OR_RETURN(const std::vector<RequestRecord> records,
+                             model_.Serve(std::span(&load, 1), engine));
+      if (i > 0) sum += records[0].samples[0][0];
     }
     return absl::ToDoubleMilliseconds(sum / (kRequests - 1));
   };
@@ -300,9 +296,9 @@ absl::Status Bench::PagedCache() {
     most_running = 0;
     engine.FlushPrefixCache();
     const std::vector<LoadRequest> load =
-        MakeChat({.count = kRequests,
-                  .prompt = {.median = 120, .sigma = 0.9, .most = 1000},
-                  .output = {.median = 40, .sigma = 0.5, .most = 200}});
+        MakeLoad({.count = kRequests,
+                  .prompt = LogNormalLength{120, 0.9, 1000},
+                  .output = LogNormalLength{40, 0.5, 200}});
     FOLIO_ASSIGN_OR_RETURN(const std::vector<RequestRecord> records,
                            model_.Serve(load, engine, watch));
     return Measure(records).output_tokens_per_second;

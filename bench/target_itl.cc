@@ -22,6 +22,8 @@
 #include "bench/load/inproc.h"
 #include "bench/load/load.h"
 #include "bench/load/metrics.h"
+#include "bench/load/synthetic.h"
+#include "bench/load/trace.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/flags.h"
 
@@ -174,14 +176,15 @@ void PrintJson(const std::string& name, const Run& run) {
 }
 
 absl::Status Compare(const Flags& flags) {
-  std::vector<LoadRequest> load =
-      MakeChat({.count = 40,
-                .arrivals_per_second = 1.7,
-                .prompt = {.median = 130, .sigma = 0.9, .most = 800},
-                .output = {.median = 90, .sigma = 0.7, .most = 400},
-                .long_prompt_every = 10});
+  std::vector<LoadRequest> load = MakeLoad(
+      {.count = 40,
+       .arrivals = {.process = Arrivals::Process::kPoisson, .rate = 1.7},
+       .prompt = LogNormalLength{130, 0.9, 800},
+       .output = LogNormalLength{90, 0.7, 400},
+       .long_prompt_every = 10});
   if (!flags.trace.empty()) {
     FOLIO_ASSIGN_OR_RETURN(load, ReadTrace(flags.trace));
+    FOLIO_RETURN_IF_ERROR(CheckPlain(load));
   }
   FOLIO_ASSIGN_OR_RETURN(
       const auto model,

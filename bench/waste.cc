@@ -25,6 +25,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "bench/load/load.h"
+#include "bench/load/synthetic.h"
+#include "bench/load/trace.h"
 #include "cache/kv_cache.h"
 #include "runtime/base/status_macros.h"
 #include "scheduler/scheduler.h"
@@ -105,7 +107,8 @@ class Simulation {
     for (const LoadRequest& wanted : load) {
       auto request = std::make_shared<Request>(ToRequest(wanted, 1));
       request->id = RequestId{limits_.size()};
-      limits_.push_back(wanted.prompt_tokens + wanted.output_tokens);
+      limits_.push_back(static_cast<int32_t>(request->prompt.size()) +
+                        wanted.output_tokens);
       // The last token is never fed back.
       result_.tokens_needed += limits_.back() - 1;
       scheduler_.Add(std::move(request));
@@ -254,8 +257,8 @@ absl::Status CheckLengths(const Flags& flags,
   const int64_t most = std::min<int64_t>(
       flags.context, int64_t{flags.pool_pages} * flags.page_size);
   for (const LoadRequest& request : load) {
-    const int64_t tokens =
-        int64_t{request.prompt_tokens} + request.output_tokens;
+    const int64_t tokens = int64_t{request.prefix_tokens} +
+                           request.prompt_tokens + request.output_tokens;
     if (tokens > most) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a request has ", tokens, " tokens; --context and the pool allow ",
@@ -267,9 +270,10 @@ absl::Status CheckLengths(const Flags& flags,
 
 absl::Status Run(const Flags& flags) {
   FOLIO_RETURN_IF_ERROR(flags.scheduler.Validate());
-  std::vector<LoadRequest> load = MakeChat({.count = 2000});
+  std::vector<LoadRequest> load = MakeLoad({.count = 2000});
   if (!flags.trace.empty()) {
     FOLIO_ASSIGN_OR_RETURN(load, ReadTrace(flags.trace));
+    FOLIO_RETURN_IF_ERROR(CheckPlain(load));
   }
   FOLIO_RETURN_IF_ERROR(CheckLengths(flags, load));
   const Result result = Simulation(flags, load).Run();

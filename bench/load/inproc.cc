@@ -54,6 +54,9 @@ class Runner {
       CHECK_EQ(timed.request.n, 1);
       RequestRecord& record = records_[index];
       record.arrival = timed.arrival;
+      record.sent = now;
+      record.samples.resize(1);
+      record.prompt_tokens = static_cast<int32_t>(timed.request.prompt.size());
       record.status = engine_.Prepare(timed.request);
       if (!record.status.ok()) continue;
       const RequestId id = timed.request.id;
@@ -75,10 +78,11 @@ class Runner {
       const auto live = live_.find(event.request_id);
       CHECK(live != live_.end()) << "somebody else's request";
       RequestRecord& record = records_[live->second];
-      record.token_times.insert(record.token_times.end(),
-                                event.sampled.tokens.size(),
-                                now - record.arrival);
+      std::vector<absl::Duration>& times = record.samples[0];
+      times.insert(times.end(), event.sampled.tokens.size(),
+                   now - record.arrival);
       if (!event.terminal) continue;
+      record.end = now - record.arrival;
       record.status = StatusOfFinish(event.finish_reason);
       live_.erase(live);
     }

@@ -87,9 +87,9 @@ TEST_F(InprocTest, CountsFromTheScheduledArrival) {
   // and 40. The last one finds nobody at work.
   const std::vector<RequestRecord> records =
       Run({At(Ms(100), 4, 1), At(Ms(0), 5, 3), At(Ms(15), 3, 2)});
-  EXPECT_THAT(records[1].token_times, ElementsAre(Ms(10), Ms(20), Ms(30)));
-  EXPECT_THAT(records[2].token_times, ElementsAre(Ms(15), Ms(25)));
-  EXPECT_THAT(records[0].token_times, ElementsAre(Ms(10)));
+  EXPECT_THAT(records[1].samples[0], ElementsAre(Ms(10), Ms(20), Ms(30)));
+  EXPECT_THAT(records[2].samples[0], ElementsAre(Ms(15), Ms(25)));
+  EXPECT_THAT(records[0].samples[0], ElementsAre(Ms(10)));
   EXPECT_EQ(records[2].arrival, Ms(15));
   EXPECT_THAT(sleeps_, ElementsAre(Ms(60)));
   EXPECT_THAT(step_tokens_, ElementsAre(5, 1, 1 + 3, 1, 4));
@@ -104,9 +104,9 @@ TEST_F(InprocTest, ASlowEngineDoesNotDelayArrivals) {
   MakeEngine(options);
   const std::vector<RequestRecord> records =
       Run({At(Ms(0), 1, 10), At(Ms(1), 1, 10), At(Ms(2), 1, 1)});
-  EXPECT_EQ(records[0].token_times.front(), Ms(10));
-  EXPECT_EQ(records[1].token_times.front(), Ms(110 - 1));
-  EXPECT_EQ(records[2].token_times.front(), Ms(210 - 2));
+  EXPECT_EQ(records[0].samples[0].front(), Ms(10));
+  EXPECT_EQ(records[1].samples[0].front(), Ms(110 - 1));
+  EXPECT_EQ(records[2].samples[0].front(), Ms(210 - 2));
   EXPECT_THAT(sleeps_, IsEmpty());
 }
 
@@ -122,10 +122,10 @@ TEST_F(InprocTest, KeepsWhyARequestFailed) {
   const std::vector<RequestRecord> records = Run(std::move(requests));
   // More tokens than the context has.
   EXPECT_EQ(records[0].status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(records[0].token_times, IsEmpty());
+  EXPECT_THAT(records[0].samples[0], IsEmpty());
   // Cut off in the step that begins at 30.
   EXPECT_EQ(records[1].status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(records[1].token_times, ElementsAre(Ms(10), Ms(20), Ms(30)));
+  EXPECT_THAT(records[1].samples[0], ElementsAre(Ms(10), Ms(20), Ms(30)));
   EXPECT_TRUE(records[2].status.ok());
   // Two live requests are all that may be.
   EXPECT_EQ(records[3].status.code(), absl::StatusCode::kResourceExhausted);
@@ -137,7 +137,7 @@ TEST_F(InprocTest, LeavesTheEngineIdle) {
   EXPECT_THAT(Run({}), IsEmpty());
   for (int round = 0; round < 2; ++round) {
     const std::vector<RequestRecord> records = Run({At(Ms(0), 5, 2)});
-    EXPECT_THAT(records[0].token_times, ElementsAre(Ms(10), Ms(20)));
+    EXPECT_THAT(records[0].samples[0], ElementsAre(Ms(10), Ms(20)));
     EXPECT_FALSE(engine_->scheduler().HasWork());
   }
 }
