@@ -12,7 +12,7 @@ readonly debian_packages=(
   build-essential cmake ninja-build
   libabsl-dev libtbb-dev libgoogle-glog-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev
-  libpcre2-dev libutf8proc-dev pkg-config
+  libpcre2-dev libutf8proc-dev libcurl4-openssl-dev pkg-config
   prometheus-cpp-dev libgrpc++-dev libssl-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc grpc-proto
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format git openssl python3 python3-grpcio python3-protobuf
@@ -22,7 +22,7 @@ readonly fuzz_packages=(clang-14 libclang-rt-14-dev)
 # The same for other systems, where only the reader knows the packages' names.
 readonly needed_tools=(c++ cmake ninja protoc grpc_cpp_plugin grpc_python_plugin openssl python3)
 readonly needed_elsewhere="g++ 12, CMake 3.25, Ninja, Abseil 20220623, oneTBB 2021.8, glog 0.6, \
-CLI11 2.1, nlohmann-json 3.11, PCRE2 10.40, utf8proc 2.8, oneDNN 2.6, Highway 1.0.3, gRPC 1.51, OpenSSL 3.0, Protobuf 3.21, grpc-proto, \
+CLI11 2.1, nlohmann-json 3.11, PCRE2 10.40, utf8proc 2.8, oneDNN 2.6, Highway 1.0.3, gRPC 1.51, OpenSSL 3.0, libcurl 7.88, Protobuf 3.21, grpc-proto, \
 prometheus-cpp 1.0, GoogleTest 1.12, Google Benchmark 1.7, Python 3 with grpcio and protobuf (or later ones)"
 readonly build_jobs=2  # Some files take over a gigabyte to compile.
 
