@@ -14,7 +14,7 @@ target_compile_features(folio_embedded INTERFACE cxx_std_20)
 target_include_directories(folio_embedded INTERFACE $<INSTALL_INTERFACE:include/folio>)
 target_link_libraries(folio_embedded INTERFACE folio_engine Threads::Threads)
 
-install(TARGETS folio)
+install(TARGETS folio folio-load)
 install(TARGETS folio_embedded ${libraries} EXPORT FolioTargets)
 install(EXPORT FolioTargets NAMESPACE Folio:: DESTINATION lib/cmake/Folio)
 install(FILES runtime/folio.h DESTINATION include/folio/runtime)

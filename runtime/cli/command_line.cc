@@ -41,8 +41,8 @@ constexpr char kExamples[] = R"(Examples:
 folio COMMAND --help says more about each.)";
 
 // Messages may quote anything, but an error is one line.
-void PrintError(std::string_view message) {
-  std::cerr << "folio: "
+void PrintError(const std::string& program, std::string_view message) {
+  std::cerr << program << ": "
             << WithVisibleControls(absl::StrReplaceAll(
                    {message.data(), message.size()}, {{"\r", ""}, {"\n", " "}}))
             << std::endl;
@@ -52,11 +52,11 @@ void PrintError(std::string_view message) {
 // there is a wrong one, and lists what is too much backwards.
 std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
-  if (app.get_subcommands().empty() && !extra.empty()) {
-    std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands(/*filter=*/{})) {
-      commands.push_back(command->get_name());
-    }
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(/*filter=*/{})) {
+    commands.push_back(command->get_name());
+  }
+  if (app.get_subcommands().empty() && !commands.empty() && !extra.empty()) {
     return absl::StrCat("'", extra.front(),
                         "' is not a command; the commands are ",
                         absl::StrJoin(commands, ", "));
@@ -90,17 +90,9 @@ absl::Status RunCatching(const CommandRun& run) {
 }  // namespace
 
 int RunCommandLine(int argc, char** argv) {
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;  // Commands may want more.
-  google::InitGoogleLogging(argv[0]);
-  // Errors of gRPC come back as statuses, and are told once, by us. It reads
-  // this when it is first used.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-
   CLI::App app("Folio, a paged KV-cache serving runtime.", "folio");
   app.require_subcommand(1);
   app.footer(kExamples);
-  app.set_version_flag("--version", "folio " FOLIO_VERSION);
   CommandRun run;
   AddServeCommand(app, run);
   AddGenerateCommand(app, run);
@@ -109,28 +101,41 @@ int RunCommandLine(int argc, char** argv) {
   AddTokenizeCommand(app, run);
   AddTokenCommand(app, run);
   AddBenchCommand(app, run);
+  return RunProgram(app, argc, argv, run);
+}
+
+int RunProgram(CLI::App& app, int argc, char** argv, const CommandRun& run) {
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = google::GLOG_WARNING;  // Commands may want more.
+  google::InitGoogleLogging(argv[0]);
+  // Errors of gRPC come back as statuses, and are told once, by us. It reads
+  // this when it is first used.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+
+  const std::string& program = app.get_name();
+  app.set_version_flag("--version", program + " " FOLIO_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return RunToExitStatus([&] {
+    return RunToExitStatus(program, [&] {
       app.exit(help);
       return absl::OkStatus();
     });
   } catch (const CLI::ParseError& error) {
-    PrintError(Explain(app, error) + HelpHint(app));
+    PrintError(program, Explain(app, error) + HelpHint(app));
     return kExitUsage;
   }
-  return RunToExitStatus(run);
+  return RunToExitStatus(program, run);
 }
 
-int RunToExitStatus(const CommandRun& run) {
+int RunToExitStatus(const std::string& program, const CommandRun& run) {
   StdoutWriter writer;
   absl::Status status = RunCatching(run);
   // Where output is lost, that is also why the command has ended.
   const absl::Status written = writer.Flush();
   if (!written.ok()) status = written;
   if (status.ok()) return 0;
-  PrintError({status.message().data(), status.message().size()});
+  PrintError(program, {status.message().data(), status.message().size()});
   return kExitError;
 }
 

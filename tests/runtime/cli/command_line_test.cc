@@ -20,7 +20,7 @@ struct Ending {
 
 Ending EndingOf(const CommandRun& run) {
   testing::internal::CaptureStderr();
-  const int exit_status = RunToExitStatus(run);
+  const int exit_status = RunToExitStatus("folio", run);
   return {exit_status, testing::internal::GetCapturedStderr()};
 }
 
