@@ -16,6 +16,14 @@ constexpr char kFormat[] = "folio-load 1";
 constexpr size_t kMaxBatchRows = 4000;
 constexpr size_t kMaxMaps = 40;
 
+// The definitions that a document states beside the numbers.
+struct MetricRow {
+  const char* key;
+  const char* name;
+  const char* formula;
+  DurationSummary LoadMetrics::*summary;
+};
+
 constexpr MetricRow kMetricRows[] = {
     {"ttft", "Time to first token",
      "first token of any sample - scheduled arrival", &LoadMetrics::ttft},
@@ -31,8 +39,7 @@ constexpr MetricRow kMetricRows[] = {
      &LoadMetrics::e2e},
     {"queue", "Queue time",
      "from arrival to the first step, as the server says, of requests served "
-     "to "
-     "their end",
+     "to their end",
      &LoadMetrics::queue},
 };
 
@@ -299,8 +306,6 @@ Json ClientOf(const ClientLag& lag) {
 }
 
 }  // namespace
-
-std::span<const MetricRow> MetricRows() { return kMetricRows; }
 
 Json RunDocument(const RunFacts& facts, const RunResult& result,
                  const ClientLag& lag) {

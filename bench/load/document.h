@@ -50,15 +50,6 @@ nlohmann::json Document(std::span<const nlohmann::json> runs);
 absl::StatusOr<std::vector<nlohmann::json>> ParseDocument(
     std::string_view text, const std::string& path);
 
-// The definitions that a document states beside the numbers.
-struct MetricRow {
-  const char* key;
-  const char* name;
-  const char* formula;
-  DurationSummary LoadMetrics::*summary;
-};
-std::span<const MetricRow> MetricRows();
-
 }  // namespace folio
 
 #endif  // BENCH_LOAD_DOCUMENT_H_
