@@ -12,8 +12,9 @@ namespace folio {
 
 class EventSink {
  public:
-  // The next events of a request, in order; none after the terminal one. Never
-  // blocks. Called by the publisher's thread.
+  // The next events of a request, in order; none after the terminal one, from
+  // which on the sink may go at any time. Never blocks. Called by one thread at
+  // a time for each request.
   virtual void Deliver(RequestId request,
                        std::span<const TokenEvent> events) = 0;
 

@@ -45,10 +45,10 @@ void Publisher::DeliverEvents(const StepOutput& output) {
     } else {
       sink = registry_->Find(id);
     }
-    // From its terminal event on, the sink may go at any time.
-    sink->Deliver(id, rest.first(count));
+    delivery_.Add(sink, id, rest.first(count));
     rest = rest.subspan(count);
   }
+  delivery_.Run();
 }
 
 }  // namespace folio

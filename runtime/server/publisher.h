@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/engine/outbox.h"
+#include "runtime/server/delivery.h"
 #include "runtime/server/introspection_service.h"
 #include "runtime/server/request_registry.h"
 #include "runtime/server/telemetry.h"
@@ -38,6 +39,7 @@ class Publisher {
   RequestRegistry* const registry_;
   IntrospectionService* const introspection_;
   Telemetry* const telemetry_;
+  Delivery delivery_;
   std::atomic<int64_t> num_steps_ = 0;
   std::thread thread_;  // Last: it uses the others.
 };
