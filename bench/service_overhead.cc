@@ -19,9 +19,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -89,13 +91,49 @@ class EventClock final : public Clock {
   mutable std::array<std::atomic<int64_t>, kNumMarks> times_ = {};
 };
 
-// Computes nothing, in time with a clock: step i begins no sooner than `period`
-// after step i - 1. Its tokens are the steps' marks.
+// The tokens that were made and have not reached their clients yet.
+class TokensUnderway {
+ public:
+  void Made(int64_t count) {
+    std::lock_guard lock(mutex_);
+    count_ += count;
+  }
+
+  void Arrived(int64_t count) {
+    std::lock_guard lock(mutex_);
+    count_ -= count;
+    if (count_ <= limit_) is_low_.notify_one();
+  }
+
+  // One thread.
+  void WaitUntilAtMost(int64_t limit) {
+    std::unique_lock lock(mutex_);
+    limit_ = limit;
+    CHECK(is_low_.wait_for(lock, std::chrono::seconds(10),
+                           [this] { return count_ <= limit_; }))
+        << count_ << " tokens do not arrive";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable is_low_;
+  int64_t count_ = 0;
+  int64_t limit_ = 0;
+};
+
+// When a step begins: no sooner than `period` after the one before, and when no
+// more than `underway` tokens are.
+struct Pace {
+  absl::Duration period;
+  int64_t underway = std::numeric_limits<int64_t>::max();
+};
+
+// Computes nothing, at its pace. Its tokens are the steps' marks.
 class PacedModel final : public Model {
  public:
-  // `clock` must outlive it.
-  PacedModel(const ModelLimits& limits, absl::Duration period,
-             EventClock* clock)
+  // `clock` and `underway` must outlive it.
+  PacedModel(const ModelLimits& limits, Pace pace, EventClock* clock,
+             TokensUnderway* underway)
       : info_({.name = "paced",
                .architecture = "Paced",
                .vocab_size = kVocabSize,
@@ -105,8 +143,9 @@ class PacedModel final : public Model {
                             .head_dim = 1,
                             .bytes_per_element = sizeof(float)},
                .bos_token = std::nullopt}),
-        period_(period),
+        pace_(pace),
         clock_(clock),
+        underway_(underway),
         logits_(limits.max_logits_rows, {0, kVocabSize}) {}
 
   const ModelInfo& info() const override { return info_; }
@@ -114,7 +153,8 @@ class PacedModel final : public Model {
   void Forward(const StepInput& /*input*/, KvStorage& /*storage*/) override {
     const absl::Time now = absl::Now();
     absl::SleepFor(next_ - now);
-    next_ = std::max(next_, now) + period_;
+    next_ = std::max(next_, now) + pace_.period;
+    underway_->WaitUntilAtMost(pace_.underway);
     clock_->NoteForward(++step_);
   }
 
@@ -123,13 +163,15 @@ class PacedModel final : public Model {
     std::fill_n(data, count * kVocabSize, 0.0f);
     const TokenId token = kFirstMark + static_cast<TokenId>(step_ % kNumMarks);
     for (int32_t i = 0; i < count; ++i) data[i * kVocabSize + token] = 1;
+    underway_->Made(count);
     return logits_;
   }
 
  private:
   const ModelInfo info_;
-  const absl::Duration period_;
+  const Pace pace_;
   EventClock* const clock_;
+  TokensUnderway* const underway_;
   int64_t step_ = 0;
   absl::Time next_ = absl::InfinitePast();
   ColumnBlocks logits_;
@@ -192,15 +234,21 @@ class Countdown {
   int count_;
 };
 
+// What the model has for its clients' eyes.
+struct Watched {
+  EventClock clock;
+  TokensUnderway underway;
+};
+
 // One client, which counts.
 class Reader final : public grpc::ClientReadReactor<v1::GenerateResponse> {
  public:
-  // With a clock, takes each message's latency.
-  Reader(int32_t max_tokens, const EventClock* clock, Countdown* open)
-      : clock_(clock), open_(open) {
+  // With `watched`, takes each message's latency.
+  Reader(int32_t max_tokens, Watched* watched, Countdown* open)
+      : watched_(watched), open_(open) {
     request_.mutable_token_ids()->add_ids('a');
     request_.set_max_tokens(max_tokens);
-    if (clock != nullptr) latencies_us.reserve(max_tokens);
+    if (watched != nullptr) latencies_us.reserve(max_tokens);
   }
 
   void Start(v1::Generation::Stub& stub) {
@@ -213,10 +261,12 @@ class Reader final : public grpc::ClientReadReactor<v1::GenerateResponse> {
     if (!ok) return;
     ++num_messages;
     num_tokens += response_.token_ids_size();
-    if (clock_ != nullptr && response_.token_ids_size() > 0) {
+    if (watched_ != nullptr && response_.token_ids_size() > 0) {
+      const EventClock& clock = watched_->clock;
       const absl::Time ready =
-          clock_->TimeOf(response_.token_ids(0) - kFirstMark);
-      latencies_us.push_back(absl::ToDoubleMicroseconds(clock_->Now() - ready));
+          clock.TimeOf(response_.token_ids(0) - kFirstMark);
+      latencies_us.push_back(absl::ToDoubleMicroseconds(clock.Now() - ready));
+      watched_->underway.Arrived(response_.token_ids_size());
     }
     StartRead(&response_);
   }
@@ -232,7 +282,7 @@ class Reader final : public grpc::ClientReadReactor<v1::GenerateResponse> {
   grpc::Status status;
 
  private:
-  const EventClock* const clock_;
+  Watched* const watched_;
   Countdown* const open_;
   grpc::ClientContext context_;
   v1::GenerateRequest request_;
@@ -243,14 +293,24 @@ struct Flags {
   int32_t streams = 64;
   int32_t messages = 100'000;  // Of all streams.
   int32_t rounds = 7;
-  std::vector<double> periods_ms = {0, 0.7, 0.8, 1, 2, 4};
+  std::vector<int64_t> underway = {32, 48, 64};
+  std::vector<double> periods_ms = {1, 2, 4};
+
+  std::vector<Pace> paces() const {
+    std::vector<Pace> paces;
+    for (const int64_t tokens : underway) paces.push_back({.underway = tokens});
+    for (const double period : periods_ms) {
+      paces.push_back({.period = absl::Milliseconds(period)});
+    }
+    return paces;
+  }
 };
 
 struct Row {
   double messages_per_second = 0;
   double cpu_us_per_message = 0;
   double messages_per_token = 0;
-  double median_us = 0;
+  double median_us = 0;  // 0: not measured.
   double p99_us = 0;
 };
 
@@ -273,14 +333,14 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 
 // All streams at once, over one connection.
 absl::StatusOr<Row> Measure(const std::string& address, const Flags& flags,
-                            const EventClock* clock) {
+                            Watched* watched) {
   const auto channel = Connect(address);
   const auto stub = v1::Generation::NewStub(channel);
   Countdown open(flags.streams);
   std::vector<std::unique_ptr<Reader>> readers;
   for (int32_t i = 0; i < flags.streams; ++i) {
-    readers.push_back(
-        std::make_unique<Reader>(flags.messages / flags.streams, clock, &open));
+    readers.push_back(std::make_unique<Reader>(flags.messages / flags.streams,
+                                               watched, &open));
   }
   const absl::Time start = absl::Now();
   const absl::Duration cpu_start = CpuTime();
@@ -320,25 +380,25 @@ absl::StatusOr<Row> MeasureBare(const Flags& flags) {
   return Measure(absl::StrCat("127.0.0.1:", port), flags, nullptr);
 }
 
-absl::StatusOr<Row> MeasureServer(const Flags& flags, absl::Duration period) {
+absl::StatusOr<Row> MeasureServer(const Flags& flags, const Pace& pace) {
   EngineOptions options;
   options.kv_pool_bytes = 16 << 20;
   options.scheduler.max_batch_sequences = flags.streams;
   const ByteTokenizer tokenizer(kVocabSize);
-  EventClock clock;
+  Watched watched;
   SerialExecutor executor;
-  FOLIO_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Engine> engine,
-      Engine::Create(
-          options,
-          std::make_unique<PacedModel>(options.model_limits(), period, &clock),
-          &tokenizer, &clock, &executor));
+  FOLIO_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                         Engine::Create(options,
+                                        std::make_unique<PacedModel>(
+                                            options.model_limits(), pace,
+                                            &watched.clock, &watched.underway),
+                                        &tokenizer, &watched.clock, &executor));
   FOLIO_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
       Server::Start({.listen = "127.0.0.1:0",
                      .telemetry = {.metrics_listen = "127.0.0.1:0"}},
-                    engine.get(), &tokenizer, &clock));
-  return Measure(server->address(), flags, &clock);
+                    engine.get(), &tokenizer, &watched.clock));
+  return Measure(server->address(), flags, &watched);
 }
 
 double MedianOf(const std::vector<Row>& rows, double Row::*value) {
@@ -347,37 +407,50 @@ double MedianOf(const std::vector<Row>& rows, double Row::*value) {
   return Median(std::move(values));
 }
 
+std::string NameOf(const Pace& pace) {
+  return pace.period > absl::ZeroDuration()
+             ? absl::StrCat("a step every ", absl::FormatDuration(pace.period))
+             : absl::StrCat(pace.underway, " tokens underway");
+}
+
+void Print(const std::string& name, const std::vector<Row>& rows,
+           double bare_rate) {
+  const double rate = MedianOf(rows, &Row::messages_per_second);
+  std::printf("%-20s %10.0f  %6.0f%%  %14.1f  %14.3f", name.c_str(), rate,
+              100 * rate / bare_rate, MedianOf(rows, &Row::cpu_us_per_message),
+              MedianOf(rows, &Row::messages_per_token));
+  const double median_us = MedianOf(rows, &Row::median_us);
+  if (median_us > 0) {
+    std::printf("  %11.3f  %7.3f", median_us / 1e3,
+                MedianOf(rows, &Row::p99_us) / 1e3);
+  }
+  std::printf("\n");
+}
+
 absl::Status Run(const Flags& flags) {
+  const std::vector<Pace> paces = flags.paces();
   std::vector<Row> bare;
-  std::vector<std::vector<Row>> served(flags.periods_ms.size());
+  std::vector<std::vector<Row>> served(paces.size());
   for (int32_t round = 0; round < flags.rounds; ++round) {
-    for (size_t i = 0; i < served.size(); ++i) {
+    for (size_t i = 0; i < paces.size(); ++i) {
       FOLIO_ASSIGN_OR_RETURN(bare.emplace_back(), MeasureBare(flags));
-      FOLIO_ASSIGN_OR_RETURN(
-          served[i].emplace_back(),
-          MeasureServer(flags, absl::Milliseconds(flags.periods_ms[i])));
+      FOLIO_ASSIGN_OR_RETURN(served[i].emplace_back(),
+                             MeasureServer(flags, paces[i]));
     }
   }
-  const double bare_rate = MedianOf(bare, &Row::messages_per_second);
   std::printf(
       "%d streams on one connection, server and clients in one process, "
       "metrics on;\nmedians of %d rounds in turns. Latency: from a step's "
       "events to their messages in\nthe client's callbacks (of tokens that are "
-      "gathered, the first).\n\n"
-      "          step  messages/s  of bare  CPU us/message  messages/token  "
-      "latency p50  p99, ms\n"
-      "bare         -  %10.0f     100%%  %14.1f               1\n",
-      flags.streams, flags.rounds, bare_rate,
-      MedianOf(bare, &Row::cpu_us_per_message));
-  for (size_t i = 0; i < served.size(); ++i) {
-    const double rate = MedianOf(served[i], &Row::messages_per_second);
-    std::printf(
-        "server %4g ms  %10.0f     %3.0f%%  %14.1f  %14.3f  %11.3f  %7.3f\n",
-        flags.periods_ms[i], rate, 100 * rate / bare_rate,
-        MedianOf(served[i], &Row::cpu_us_per_message),
-        MedianOf(served[i], &Row::messages_per_token),
-        MedianOf(served[i], &Row::median_us) / 1e3,
-        MedianOf(served[i], &Row::p99_us) / 1e3);
+      "gathered, the first). \"N tokens\nunderway\": a step begins when so "
+      "many of those made before have not arrived.\n\n"
+      "                     messages/s  of bare  CPU us/message  "
+      "messages/token  latency p50  p99, ms\n",
+      flags.streams, flags.rounds);
+  const double bare_rate = MedianOf(bare, &Row::messages_per_second);
+  Print("bare", bare, bare_rate);
+  for (size_t i = 0; i < paces.size(); ++i) {
+    Print(NameOf(paces[i]), served[i], bare_rate);
   }
   return absl::OkStatus();
 }
@@ -397,9 +470,15 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", flags.rounds)
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
-  app.add_option("--periods-ms", flags.periods_ms,
-                 "How long the model's steps take; 0: no time")
+  app.add_option("--underway", flags.underway,
+                 "A step begins when so many tokens have not arrived")
       ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->delimiter(',');
+  app.add_option("--periods-ms", flags.periods_ms,
+                 "A step begins so long after the one before")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
       ->delimiter(',');
   return folio::RunBenchmark(app, argc, argv,
                              [&flags] { return folio::Run(flags); });
