@@ -89,7 +89,8 @@ class Reader {
     FOLIO_ASSIGN_OR_RETURN(
         reader->storage_,
         KvStorage::Create(layout,
-                          layout.PagesFor(kMostTokens) * layout.page_bytes()));
+                          layout.PagesFor(kMostTokens) * layout.page_bytes(),
+                          *executor));
     return reader;
   }
 

@@ -49,7 +49,8 @@ class KvPages {
                 kPageSize),
         pages_per_sequence_(layout_.PagesFor(tokens)) {
     const int64_t num_pages = sequences * pages_per_sequence_;
-    auto storage = KvStorage::Create(layout_, num_pages * layout_.page_bytes());
+    auto storage =
+        KvStorage::Create(layout_, num_pages * layout_.page_bytes(), Pool());
     CHECK(storage.ok()) << storage.status();
     storage_ = *std::move(storage);
     for (int32_t i = 0; i < num_pages; ++i) {

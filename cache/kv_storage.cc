@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -43,17 +44,25 @@ absl::Status CheckPoolBytes(const KvLayout& layout, int64_t pool_bytes) {
   return absl::OkStatus();
 }
 
-// Makes the kernel back every page of a mapping with memory.
-void Touch(std::byte* data, int64_t size) {
+// Makes the kernel back every page of a mapping with memory. It clears each of
+// them, which takes a tenth of a second for 100 MiB.
+void Touch(std::byte* data, int64_t size, Executor& executor) {
+  constexpr int64_t kTaskBytes = 16 << 20;  // Whole huge pages.
   const int64_t os_page_bytes = sysconf(_SC_PAGESIZE);
-  volatile std::byte* bytes = data;
-  for (int64_t i = 0; i < size; i += os_page_bytes) bytes[i] = std::byte{0};
+  volatile std::byte* const bytes = data;
+  const int num_tasks = static_cast<int>((size + kTaskBytes - 1) / kTaskBytes);
+  executor.ParallelFor(num_tasks, [&](int task, int /*worker*/) {
+    const int64_t end = std::min(size, (task + int64_t{1}) * kTaskBytes);
+    for (int64_t i = task * kTaskBytes; i < end; i += os_page_bytes) {
+      bytes[i] = std::byte{0};
+    }
+  });
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KvStorage>> KvStorage::Create(
-    const KvLayout& layout, int64_t pool_bytes) {
+    const KvLayout& layout, int64_t pool_bytes, Executor& executor) {
   FOLIO_RETURN_IF_ERROR(CheckPoolBytes(layout, pool_bytes));
   void* data = mmap(nullptr, pool_bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +75,7 @@ absl::StatusOr<std::unique_ptr<KvStorage>> KvStorage::Create(
   // Attention walks through all of it: huge pages spare it most TLB misses, and
   // Touch most page faults. A kernel without them says no, which is fine.
   madvise(data, pool_bytes, MADV_HUGEPAGE);
-  Touch(static_cast<std::byte*>(data), pool_bytes);
+  Touch(static_cast<std::byte*>(data), pool_bytes, executor);
   return std::unique_ptr<KvStorage>(
       new KvStorage(layout, pool_bytes, static_cast<std::byte*>(data)));
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "cache/kv_layout.h"
 #include "cache/page_table.h"
+#include "runtime/base/executor.h"
 
 namespace folio {
 
@@ -25,8 +26,9 @@ class KvStorage {
   // `pool_bytes` is what the operator gave (`--kv-pool`); it holds
   // pool_bytes / layout.page_bytes() pages. INVALID_ARGUMENT when that is none,
   // RESOURCE_EXHAUSTED when the machine does not have the memory.
+  // `executor` touches it, and is not kept.
   static absl::StatusOr<std::unique_ptr<KvStorage>> Create(
-      const KvLayout& layout, int64_t pool_bytes);
+      const KvLayout& layout, int64_t pool_bytes, Executor& executor);
   ~KvStorage();
   KvStorage(const KvStorage&) = delete;
   KvStorage& operator=(const KvStorage&) = delete;

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
   FOLIO_RETURN_IF_ERROR(options.Validate());
   FOLIO_ASSIGN_OR_RETURN(std::unique_ptr<KvStorage> storage,
                          KvStorage::Create(LayoutFor(options, model->info()),
-                                           options.kv_pool_bytes));
+                                           options.kv_pool_bytes, *executor));
   return std::unique_ptr<Engine>(new Engine(options, std::move(model),
                                             std::move(storage), tokenizer,
                                             clock, executor));

@@ -14,19 +14,27 @@ namespace folio {
 
 inline constexpr size_t kCacheLineBytes = 64;
 
-// Owns `size` zero-initialised elements, the first of them aligned to
-// kCacheLineBytes. Movable, not copyable.
+// Owns `size` elements, the first of them aligned to kCacheLineBytes. Movable,
+// not copyable.
 template <typename T>
 class AlignedArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   AlignedArray() = default;
-  explicit AlignedArray(size_t size)
-      : data_(static_cast<T*>(::operator new (
-            size * sizeof(T), std::align_val_t{kCacheLineBytes}))),
-        size_(size) {
-    std::fill_n(data_.get(), size, T{});
+  // All of them 0.
+  explicit AlignedArray(size_t size) : AlignedArray(Uninitialised(size)) {
+    std::fill_n(data(), size, T{});
+  }
+
+  // For what is written as a whole: the weights of a model are so much that
+  // writing zeros first is felt.
+  static AlignedArray Uninitialised(size_t size) {
+    AlignedArray array;
+    array.data_.reset(static_cast<T*>(
+        ::operator new (size * sizeof(T), std::align_val_t{kCacheLineBytes})));
+    array.size_ = size;
+    return array;
   }
 
   T* data() { return data_.get(); }

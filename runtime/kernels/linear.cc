@@ -191,7 +191,11 @@ class OneDnnSlice final : public Linear::Slice {
 
   void Pack(const Columns& columns) {
     const int64_t in = columns.weights.in;
-    packed_ = AlignedArray<std::byte>(layout_.get_size());
+    const size_t size = layout_.get_size();
+    // What a layout adds to the weights must be 0.
+    const bool is_padded = size != size_t(in) * columns.count * BytesOf(type_);
+    packed_ = is_padded ? AlignedArray<std::byte>(size)
+                        : AlignedArray<std::byte>::Uninitialised(size);
     ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
       const int64_t count = static_cast<int64_t>(rows.size()) / in;
       // [out, in] row-major is [in, out] column-major.

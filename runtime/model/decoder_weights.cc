@@ -1,6 +1,7 @@
 #include "runtime/model/decoder_weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -154,7 +155,7 @@ class Loader {
   }
 
   void ReadRows(const std::vector<MatrixPart>& parts, int32_t in, int32_t first,
-                std::span<float> out) const {
+                std::span<float> out) {
     for (const MatrixPart& part : parts) {
       const int32_t left = static_cast<int32_t>(out.size() / in);
       const int32_t count = std::clamp(part.rows - first, 0, left);
@@ -167,7 +168,7 @@ class Loader {
   }
 
   void ReadRows(const MatrixPart& part, int32_t in, int32_t first,
-                std::span<float> out) const {
+                std::span<float> out) {
     const std::string name = part.name + ".weight";
     const int32_t count = static_cast<int32_t>(out.size() / in);
     if (names_.transposed) {
@@ -186,11 +187,20 @@ class Loader {
     }
   }
 
-  // Reads what is not needed again soon.
-  void ReadOnce(const std::string& name, int64_t first,
-                std::span<float> out) const {
+  // Reads what is not needed again soon. Any thread.
+  void ReadOnce(const std::string& name, int64_t first, std::span<float> out) {
     source_.Read(name, first, out);
-    source_.Drop(name, first, static_cast<int64_t>(out.size()));
+    NoteRead(name, static_cast<int64_t>(out.size()));
+  }
+
+  // Drops what was read when it is much: dropping a little takes as long, since
+  // the other cores have to forget where it was. (What is being read comes back
+  // from the file's pages.)
+  void NoteRead(const std::string& name, int64_t count) {
+    constexpr int64_t kMuch = 4 << 20;  // 8 to 16 MiB.
+    if ((num_undropped_ += count) < kMuch) return;
+    num_undropped_ = 0;
+    source_.Drop(name);
   }
 
   // Where the file has the row that the model calls `row`. With pairs
@@ -212,10 +222,7 @@ class Loader {
         source_.Read(name + ".weight", int64_t{r} * cols, row);
         table.SetRow(r, row);
       }
-      // (A page that this piece shares with its neighbours stays; Done drops
-      // those, too.)
-      source_.Drop(name + ".weight", int64_t{first} * cols,
-                   int64_t{count} * cols);
+      NoteRead(name + ".weight", int64_t{count} * cols);
     });
     Done(name + ".weight", num_rows, cols);
     return table;
@@ -238,7 +245,8 @@ class Loader {
   }
 
   void Done(const std::string& name, int64_t rows, int64_t cols) {
-    source_.Drop(name, 0, rows * cols);
+    source_.Drop(name);
+    num_undropped_ = 0;
     done_ += rows * cols;
     if (progress_) progress_(done_, total_);
   }
@@ -251,6 +259,8 @@ class Loader {
   Executor* const executor_;
   const LoadProgress& progress_;
   const int64_t total_;
+  std::atomic<int64_t> num_undropped_ =
+      0;  // Elements read since the last Drop.
   int64_t done_ = 0;
 };
 

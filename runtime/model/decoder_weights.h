@@ -26,7 +26,8 @@ class EmbeddingTable {
   EmbeddingTable(ElementType type, int32_t num_rows, int32_t cols)
       : type_(type),
         cols_(cols),
-        data_(size_t(num_rows) * cols * BytesOf(type)) {}
+        data_(AlignedArray<std::byte>::Uninitialised(size_t(num_rows) * cols *
+                                                     BytesOf(type))) {}
 
   // Rounds to the type. Different rows may be set at the same time.
   void SetRow(int32_t row, std::span<const float> values);

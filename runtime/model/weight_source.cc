@@ -25,15 +25,9 @@ class FileWeights final : public WeightSource {
     ToFloat(Find(name), first, out);
   }
 
-  void Drop(const std::string& name, int64_t first,
-            int64_t count) const override {
+  void Drop(const std::string& name) const override {
     const TensorView& tensor = Find(name);
-    const DTypeInfo& type = InfoOf(tensor.dtype);
-    const auto bytes_of = [&](int64_t elements) {
-      return elements / type.block_elements * type.block_bytes;
-    };
-    tensor.file->DropPages(
-        tensor.bytes.subspan(bytes_of(first), bytes_of(count)));
+    tensor.file->DropPages(tensor.bytes);
   }
 
   bool is_on_affine_grid(const std::string& name) const override {

@@ -27,10 +27,9 @@ class WeightSource {
   virtual void Read(const std::string& name, int64_t first,
                     std::span<float> out) const = 0;
 
-  // Tells that these elements are not needed for now, so that they need not
-  // stay in memory. They may be read again.
-  virtual void Drop(const std::string& /*name*/, int64_t /*first*/,
-                    int64_t /*count*/) const {}
+  // Tells that what was read of a tensor need not stay in memory. It may be
+  // read again.
+  virtual void Drop(const std::string& /*name*/) const {}
 
   // Whether a matrix is stored in 4 bits with a minimum for each group, which
   // only an affine grid keeps.

@@ -23,8 +23,9 @@ const KvLayout& SmallLayout() {
 }
 
 TEST(KvStorage, DividesThePoolExactly) {
+  SerialExecutor executor;
   ASSERT_EQ(SmallLayout().page_bytes(), 320);
-  const auto storage = KvStorage::Create(SmallLayout(), 1000);
+  const auto storage = KvStorage::Create(SmallLayout(), 1000, executor);
   ASSERT_TRUE(storage.ok()) << storage.status();
   EXPECT_EQ((*storage)->pool_bytes(), 1000);
   EXPECT_EQ((*storage)->num_pages(), 3);
@@ -32,7 +33,8 @@ TEST(KvStorage, DividesThePoolExactly) {
 }
 
 TEST(KvStorage, PagesAreApartAlignedAndWritable) {
-  auto storage = KvStorage::Create(SmallLayout(), 64 * 320);
+  SerialExecutor executor;
+  auto storage = KvStorage::Create(SmallLayout(), 64 * 320, executor);
   ASSERT_TRUE(storage.ok()) << storage.status();
   ASSERT_EQ((*storage)->num_pages(), 64);
   for (int i = 0; i < 64; ++i) {
@@ -50,21 +52,27 @@ TEST(KvStorage, PagesAreApartAlignedAndWritable) {
 }
 
 TEST(KvStorage, EveryByteIsInMemoryFromTheStart) {
-  constexpr int64_t kPoolBytes = (int64_t{1} << 20) + 123;
-  const auto storage = KvStorage::Create(SmallLayout(), kPoolBytes);
-  ASSERT_TRUE(storage.ok()) << storage.status();
-  const int64_t os_page_bytes = sysconf(_SC_PAGESIZE);
-  std::vector<unsigned char> resident((kPoolBytes + os_page_bytes - 1) /
-                                      os_page_bytes);
-  ASSERT_EQ(
-      mincore((*storage)->PageData(PageId{0}), kPoolBytes, resident.data()), 0);
-  EXPECT_TRUE(std::ranges::all_of(resident, [](int r) { return r & 1; }));
+  // It is touched in parts: less than one, and some and a rest.
+  for (const int64_t pool_bytes :
+       {(int64_t{1} << 20) + 123, (int64_t{40} << 20) + 4097}) {
+    SerialExecutor executor;
+    const auto storage = KvStorage::Create(SmallLayout(), pool_bytes, executor);
+    ASSERT_TRUE(storage.ok()) << storage.status();
+    const int64_t os_page_bytes = sysconf(_SC_PAGESIZE);
+    std::vector<unsigned char> resident((pool_bytes + os_page_bytes - 1) /
+                                        os_page_bytes);
+    ASSERT_EQ(
+        mincore((*storage)->PageData(PageId{0}), pool_bytes, resident.data()),
+        0);
+    EXPECT_TRUE(std::ranges::all_of(resident, [](int r) { return r & 1; }));
+  }
 }
 
 TEST(KvStorage, RefusesAPoolWithoutAPage) {
+  SerialExecutor executor;
   for (const int64_t pool_bytes : {int64_t{319}, int64_t{0}, int64_t{-1},
                                    std::numeric_limits<int64_t>::min()}) {
-    const auto storage = KvStorage::Create(SmallLayout(), pool_bytes);
+    const auto storage = KvStorage::Create(SmallLayout(), pool_bytes, executor);
     EXPECT_EQ(storage.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(storage.status().message()),
                 HasSubstr("320 bytes"));
@@ -72,15 +80,18 @@ TEST(KvStorage, RefusesAPoolWithoutAPage) {
 }
 
 TEST(KvStorage, RefusesMorePagesThanHaveNumbers) {
-  const auto storage = KvStorage::Create(SmallLayout(), int64_t{1} << 62);
+  SerialExecutor executor;
+  const auto storage =
+      KvStorage::Create(SmallLayout(), int64_t{1} << 62, executor);
   EXPECT_EQ(storage.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(storage.status().message()), HasSubstr("2147483647"));
 }
 
 TEST(KvStorage, SaysHowMuchMemoryThereIs) {
+  SerialExecutor executor;
   const KvLayout large({.num_layers = 64, .num_kv_heads = 64, .head_dim = 128},
                        128);
-  const auto storage = KvStorage::Create(large, int64_t{1} << 50);
+  const auto storage = KvStorage::Create(large, int64_t{1} << 50, executor);
   ASSERT_EQ(storage.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(storage.status().message()), HasSubstr("1024TiB"));
   EXPECT_THAT(std::string(storage.status().message()), HasSubstr("available"));

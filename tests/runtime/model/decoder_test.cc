@@ -198,7 +198,7 @@ TEST(DecoderTest, LogitsRowsAreChosen) {
   const Logits all = RunAlone(*model, tokens, 12, 16);
 
   const KvLayout layout(model->info().kv_shape, 16);
-  auto storage = KvStorage::Create(layout, layout.page_bytes());
+  auto storage = KvStorage::Create(layout, layout.page_bytes(), executor);
   ASSERT_TRUE(storage.ok()) << storage.status();
   const PageId page{0};
   std::vector<int32_t> positions(12);

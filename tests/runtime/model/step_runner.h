@@ -29,8 +29,9 @@ class StepRunner {
     const KvLayout layout(model.info().kv_shape, page_size);
     const int32_t pages_each =
         static_cast<int32_t>(layout.PagesFor(max_tokens));
+    SerialExecutor executor;
     auto storage = KvStorage::Create(
-        layout, layout.page_bytes() * pages_each * num_sequences);
+        layout, layout.page_bytes() * pages_each * num_sequences, executor);
     CHECK(storage.ok()) << storage.status();
     storage_ = *std::move(storage);
     sequences_.resize(num_sequences);
