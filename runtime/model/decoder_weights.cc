@@ -259,8 +259,7 @@ class Loader {
   Executor* const executor_;
   const LoadProgress& progress_;
   const int64_t total_;
-  std::atomic<int64_t> num_undropped_ =
-      0;  // Elements read since the last Drop.
+  std::atomic<int64_t> num_undropped_ = 0;  // Elements read since a Drop.
   int64_t done_ = 0;
 };
 
