@@ -35,11 +35,17 @@ Executor& Pool() {
   return *executor;
 }
 
-// The pages of some sequences, in an order that no two neighbours have.
+// How the pages of a sequence lie.
+enum class Order {
+  kFollowing,  // One after the other, as those of a prompt in an empty pool.
+  kScattered,  // No two neighbours are, as where many came and went.
+};
+
+// The pages of some sequences.
 class KvPages {
  public:
   KvPages(const AttentionShape& shape, ElementType type, int32_t layers,
-          int32_t sequences, int32_t tokens)
+          int32_t sequences, int32_t tokens, Order order)
       : type_(type),
         layout_({.num_layers = layers,
                  .num_kv_heads = shape.num_kv_heads,
@@ -56,8 +62,11 @@ class KvPages {
     for (int32_t i = 0; i < num_pages; ++i) {
       std::byte* const page = storage_->PageData(PageId{i});
       pages_.push_back(page);
-      Fill(page, i);
+      for (int64_t part = 0; part < layout_.num_parts(); ++part) {
+        Fill(page + part * storage_->part_stride(), i);
+      }
     }
+    if (order == Order::kFollowing) return;
     for (int64_t i = num_pages - 1; i > 0; --i) {
       std::swap(pages_[i], pages_[PhiloxAt(1, 2, i)[0] % (i + 1)]);
     }
@@ -73,33 +82,39 @@ class KvPages {
   }
 
   PagedKv OfLayer(int32_t layer) const {
+    const int64_t first_part =
+        int64_t{layer} * layout_.shape().num_kv_heads * storage_->part_stride();
     return {.type = type_,
             .page_size = kPageSize,
-            .key_offset = layout_.KeyOffset(layer, 0),
-            .value_offset = layout_.ValueOffset(layer, 0),
-            .head_stride =
-                int64_t{kPageSize} * layout_.shape().head_dim * BytesOf(type_),
-            .key_scale_offset = layout_.KeyScaleOffset(layer, 0),
-            .value_scale_offset = layout_.ValueScaleOffset(layer, 0)};
+            .key_offset = first_part + layout_.KeyOffset(),
+            .value_offset = first_part + layout_.ValueOffset(),
+            .head_stride = storage_->part_stride(),
+            .key_scale_offset = first_part + layout_.KeyScaleOffset(),
+            .value_scale_offset = first_part + layout_.ValueScaleOffset()};
   }
 
  private:
-  void Fill(std::byte* page, int64_t index) {
-    const int64_t size = layout_.shape().BytesPerToken() * kPageSize;
+  void Fill(std::byte* part, int64_t index) {
+    const int64_t size = layout_.KeyScaleOffset();
+    uint32_t bits = 0;
     for (int64_t i = 0; i < size; i += BytesOf(type_)) {
-      const auto q = static_cast<int8_t>(
-          PhiloxAt(3, static_cast<uint64_t>(index), i / 64)[0] >> (i % 24));
+      // (A block of random numbers for each 64 bytes: there are 700 MB.)
+      if (i % 64 == 0) {
+        bits = PhiloxAt(3, static_cast<uint64_t>(index), i / 64)[0];
+      }
+      const auto q = static_cast<int8_t>(bits >> (i % 24));
       const float value = 0.02f * q;
-      const uint16_t bits = ToBf16(value);
+      const uint16_t half = ToBf16(value);
       const void* from = type_ == ElementType::kF32 ? &value
                          : type_ == ElementType::kBf16
-                             ? static_cast<const void*>(&bits)
+                             ? static_cast<const void*>(&half)
                              : &q;
-      std::memcpy(page + i, from, BytesOf(type_));
+      std::memcpy(part + i, from, BytesOf(type_));
     }
     const float scale = 0.02f;
-    for (int64_t i = 0; i < layout_.scale_bytes(); i += sizeof(scale)) {
-      std::memcpy(page + size + i, &scale, sizeof(scale));
+    for (int64_t i = 0; i < layout_.scale_bytes() / layout_.num_parts();
+         i += sizeof(scale)) {
+      std::memcpy(part + size + i, &scale, sizeof(scale));
     }
   }
 
@@ -190,9 +205,9 @@ void Compare(benchmark::State& state, double attention_amount,
 // Each sequence's next token in all layers, whose K/V no cache holds. Bytes
 // read, against reading the same pool from one end to the other.
 void Decode(benchmark::State& state, AttentionShape shape, ElementType type,
-            int32_t sequences, int32_t tokens) {
+            int32_t sequences, int32_t tokens, Order order) {
   constexpr int32_t kLayers = 30;
-  const KvPages kv(shape, type, kLayers, sequences, tokens);
+  const KvPages kv(shape, type, kLayers, sequences, tokens, order);
   const int32_t width = shape.num_heads * shape.head_dim;
   const std::vector<float> q = Queries(size_t(sequences) * width);
   std::vector<AttentionSequence> batch;
@@ -225,7 +240,7 @@ void Prefill(benchmark::State& state, AttentionShape shape, ElementType type,
   constexpr int32_t kRows = 512;
   constexpr int32_t kIn = 576;
   constexpr int32_t kOut = 3072;
-  const KvPages kv(shape, type, 1, 1, tokens);
+  const KvPages kv(shape, type, 1, 1, tokens, Order::kFollowing);
   const int32_t width = shape.num_heads * shape.head_dim;
   const std::vector<float> q = Queries(size_t(kRows) * width);
   PagedAttention attention(shape, std::nullopt, kRows, &Pool());
@@ -278,12 +293,16 @@ void Register() {
             ->UseManualTime()
             ->Unit(benchmark::kMillisecond);
       };
-      add("Decode/16x2000/" + name, [=](benchmark::State& state) {
-        Decode(state, shape, type, 16, 2000);
-      });
-      add("Decode/1x8192/" + name, [=](benchmark::State& state) {
-        Decode(state, shape, type, 1, 8192);
-      });
+      for (const Order order : {Order::kFollowing, Order::kScattered}) {
+        const std::string pages =
+            order == Order::kFollowing ? "" : "/scattered";
+        add("Decode/16x2000/" + name + pages, [=](benchmark::State& state) {
+          Decode(state, shape, type, 16, 2000, order);
+        });
+        add("Decode/1x8192/" + name + pages, [=](benchmark::State& state) {
+          Decode(state, shape, type, 1, 8192, order);
+        });
+      }
       add("Prefill/4096/" + name,
           [=](benchmark::State& state) { Prefill(state, shape, type, 4096); });
     }

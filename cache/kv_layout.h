@@ -36,16 +36,15 @@ struct KvShape {
   }
 };
 
-// The inside of one page, contiguous over all layers:
+// The bytes of a page: a part for each layer and KV head,
 //
-//   [layer][K|V][kv_head][slot][head_dim]      elements
-//   [layer][K|V][kv_head][slot]                scales, if there are any
+//   [K|V]           an array of the rows of page_size tokens
+//   [K|V][slot]     scales, if there are any
 //   padding
 //
-// so that copying, spilling or handing over a page is one memcpy, and the rows
-// that one attention head reads are neighbours. Scales need not be aligned.
-// Pages are padded to whole cache lines (64 bytes), so that no two pages share
-// one.
+// A row has head_dim elements, and in an array takes whole dwords; how rows lie
+// in it is up to whoever writes and reads them. Parts are padded to whole cache
+// lines (64 bytes), so that no two share one.
 class KvLayout {
  public:
   // REQUIRES: every number of `shape` and page_size is positive (scale_bytes
@@ -55,31 +54,28 @@ class KvLayout {
   const KvShape& shape() const { return shape_; }
   int32_t page_size() const { return page_size_; }  // In token slots.
 
-  // page_bytes() ==
+  // page_bytes() == num_parts() * part_bytes() ==
   //     shape().BytesPerToken() * page_size() + scale_bytes() + padding_bytes()
-  int64_t page_bytes() const { return page_bytes_; }
+  int64_t page_bytes() const { return num_parts() * part_bytes_; }
+  int64_t part_bytes() const { return part_bytes_; }
+  int64_t num_parts() const {
+    return int64_t{shape_.num_layers} * shape_.num_kv_heads;
+  }
   int64_t scale_bytes() const {
     return shape_.ScaleBytesPerToken() * page_size_;
   }
   int64_t padding_bytes() const {
-    return page_bytes_ - shape_.BytesPerToken() * page_size_ - scale_bytes();
+    return page_bytes() - shape_.BytesPerToken() * page_size_ - scale_bytes();
   }
 
-  // Byte offset in a page of K (or V) of one layer and head: an array
-  // [page_size][head_dim] of elements.
-  int64_t KeyOffset(int32_t layer, int32_t kv_head) const {
-    return Offset(layer, 0, kv_head);
-  }
-  int64_t ValueOffset(int32_t layer, int32_t kv_head) const {
-    return Offset(layer, 1, kv_head);
-  }
+  // Byte offset in a part of K's array, and of V's.
+  int64_t KeyOffset() const { return 0; }
+  int64_t ValueOffset() const { return ArrayBytes(); }
 
-  // The same of their scales: an array [page_size]. REQUIRES: there are some.
-  int64_t KeyScaleOffset(int32_t layer, int32_t kv_head) const {
-    return ScaleOffset(layer, 0, kv_head);
-  }
-  int64_t ValueScaleOffset(int32_t layer, int32_t kv_head) const {
-    return ScaleOffset(layer, 1, kv_head);
+  // The same of their scales: arrays [page_size]. REQUIRES: there are some.
+  int64_t KeyScaleOffset() const { return 2 * ArrayBytes(); }
+  int64_t ValueScaleOffset() const {
+    return KeyScaleOffset() + int64_t{page_size_} * shape_.scale_bytes;
   }
 
   // Pages that `num_tokens` tokens need. REQUIRES: num_tokens >= 0.
@@ -88,23 +84,12 @@ class KvLayout {
   }
 
  private:
-  // Slots before those of a layer, K or V, and head.
-  int64_t SlotsBefore(int32_t layer, int32_t kind, int32_t kv_head) const {
-    return ((int64_t{layer} * 2 + kind) * shape_.num_kv_heads + kv_head) *
-           page_size_;
-  }
-  int64_t Offset(int32_t layer, int32_t kind, int32_t kv_head) const {
-    return SlotsBefore(layer, kind, kv_head) * shape_.head_dim *
-           shape_.bytes_per_element;
-  }
-  int64_t ScaleOffset(int32_t layer, int32_t kind, int32_t kv_head) const {
-    return shape_.BytesPerToken() * page_size_ +
-           SlotsBefore(layer, kind, kv_head) * shape_.scale_bytes;
-  }
+  int64_t ArrayBytes() const { return page_size_ * row_bytes_; }
 
   KvShape shape_;
   int32_t page_size_;
-  int64_t page_bytes_;
+  int64_t row_bytes_;
+  int64_t part_bytes_;
 };
 
 }  // namespace folio

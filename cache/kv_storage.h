@@ -20,6 +20,11 @@ namespace folio {
 // page-fault. The model writes and reads it; which page belongs to whom is
 // KvCache's business.
 //
+// The pool is [layer][kv_head][page], a part each: one attention head reads
+// what follows one another from pages that follow one another, which the
+// hardware foresees. (With whole pages one after the other it reads 2 KiB here
+// and there, at half the rate.)
+//
 // Thread-safe for accesses to different slots, as plain memory is.
 class KvStorage {
  public:
@@ -41,17 +46,24 @@ class KvStorage {
     return pool_bytes_ - num_pages_ * layout_.page_bytes();
   }
 
-  // First byte of a page, aligned to 64.
+  // First byte of a page's first part, aligned to 64.
   std::byte* PageData(PageId page) {
-    return data_ + ToIndex(page) * layout_.page_bytes();
+    return data_ + ToIndex(page) * layout_.part_bytes();
   }
   const std::byte* PageData(PageId page) const {
-    return data_ + ToIndex(page) * layout_.page_bytes();
+    return data_ + ToIndex(page) * layout_.part_bytes();
   }
 
-  // Copies all that page `from` holds to page `to`: one memcpy.
+  // From a page's part of one KV head to that of the next, and from the last of
+  // a layer to the first of the next layer, in bytes.
+  int64_t part_stride() const { return num_pages_ * layout_.part_bytes(); }
+
+  // Copies all that page `from` holds to page `to`.
   void CopyPage(PageId from, PageId to) {
-    std::memcpy(PageData(to), PageData(from), layout_.page_bytes());
+    for (int64_t part = 0; part < layout_.num_parts(); ++part) {
+      std::memcpy(PageData(to) + part * part_stride(),
+                  PageData(from) + part * part_stride(), layout_.part_bytes());
+    }
   }
 
  private:

@@ -45,7 +45,7 @@ void PagedAttention::Plan(std::span<const AttentionSequence> sequences) {
 
 void PagedAttention::Run(std::span<const float> q, const PagedKv& kv,
                          Activations& out) {
-  CHECK_GE(kv.page_size, 1);
+  CHECK_EQ(kv.page_size % 8, 0);
   CHECK_EQ(out.cols(), shape_.num_heads * shape_.head_dim);
   executor_->ParallelFor(schedule_.num_tasks(), [&](int task, int worker) {
     const std::span<const AttentionPiece> pieces = schedule_.task(task);
@@ -79,8 +79,8 @@ AttentionTile PagedAttention::TileOf(const AttentionPiece& piece,
   PagedKv head_kv = kv;
   head_kv.key_offset += piece.kv_head * kv.head_stride;
   head_kv.value_offset += piece.kv_head * kv.head_stride;
-  head_kv.key_scale_offset += piece.kv_head * kv.scale_head_stride();
-  head_kv.value_scale_offset += piece.kv_head * kv.scale_head_stride();
+  head_kv.key_scale_offset += piece.kv_head * kv.head_stride;
+  head_kv.value_scale_offset += piece.kv_head * kv.head_stride;
   return {.q = q.data() + size_t(row) * width + head * shape_.head_dim,
           .q_stride = width,
           .num_rows = piece.num_rows,

@@ -40,7 +40,7 @@ struct FloatDots {
   static constexpr int32_t kElementsPerDword = 1;
 
   static HWY_INLINE V Load(const uint32_t* b) {
-    return hn::BitCast(FloatTag(), hn::Load(Words(), b));
+    return hn::BitCast(FloatTag(), hn::LoadU(Words(), b));
   }
   static HWY_INLINE V Broadcast(const float* a, size_t k) {
     return hn::Set(FloatTag(), a[k]);
@@ -69,7 +69,7 @@ struct EmulatedPairs {
 
   static HWY_INLINE Pair Load(const uint32_t* b) {
     const Words words;
-    const WordV pair = hn::Load(words, b);
+    const WordV pair = hn::LoadU(words, b);
     return {
         hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pair)),
         hn::BitCast(FloatTag(), hn::And(pair, hn::Set(words, 0xFFFF0000u)))};
@@ -96,7 +96,7 @@ struct DotPairs {
   static constexpr int32_t kElementsPerDword = 2;
 
   static HWY_INLINE WordV Load(const uint32_t* b) {
-    return hn::Load(Words(), b);
+    return hn::LoadU(Words(), b);
   }
   static HWY_INLINE WordV Broadcast(const uint16_t* a, size_t k) {
     uint32_t pair;
@@ -118,30 +118,31 @@ struct DotPairs {
 };
 #endif  // HWY_TARGET == HWY_AVX3_DL
 
-// c[kLines][kVectors * kLanes] += a x b[begin .. end), rows of b in order: the
-// same operations for each element of c whatever the number of lines and
-// vectors. Strides in elements, dwords and floats. Calls between() once for
-// each row of b.
-template <class P, int32_t kLines, int32_t kVectors, typename Between>
+// c[kLines][kVectors * kLanes] += a x b[begin .. end), rows of b in order, from
+// `column` on: the same operations for each element of c whatever the number of
+// lines and vectors. b.At(row, column) is where a vector lies. Strides in
+// elements and floats. Asks `prefetcher` for a piece with each row of b.
+template <class P, int32_t kLines, int32_t kVectors, class B, class Prefetcher>
 HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
-                            const uint32_t* b, size_t b_stride, size_t begin,
-                            size_t end, float* c, size_t c_stride,
-                            const Between& between) {
+                            const B& b, size_t column, size_t begin, size_t end,
+                            float* c, size_t c_stride, Prefetcher& prefetcher) {
   const FloatTag d;
   V sum[kLines][kVectors];
 #pragma GCC unroll 8
   for (int32_t l = 0; l < kLines; ++l) {
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
-      sum[l][v] = hn::Load(d, c + l * c_stride + v * kLanes);
+      sum[l][v] = hn::Load(d, c + l * c_stride + column + v * kLanes);
     }
   }
+  const size_t first_piece = prefetcher.Take(end - begin);
   for (size_t k = begin; k < end; ++k) {
-    between();
-    const uint32_t* const row = b + k * b_stride;
-    decltype(P::Load(row)) right[kVectors];
+    prefetcher.AskFor(first_piece + k - begin);
+    decltype(P::Load(b.At(0, 0))) right[kVectors];
 #pragma GCC unroll 4
-    for (int32_t v = 0; v < kVectors; ++v) right[v] = P::Load(row + v * kLanes);
+    for (int32_t v = 0; v < kVectors; ++v) {
+      right[v] = P::Load(b.At(k, column + v * kLanes));
+    }
 #pragma GCC unroll 8
     for (int32_t l = 0; l < kLines; ++l) {
       const auto left = P::Broadcast(a + l * a_stride, k);
@@ -155,28 +156,27 @@ HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
   for (int32_t l = 0; l < kLines; ++l) {
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
-      hn::Store(sum[l][v], d, c + l * c_stride + v * kLanes);
+      hn::Store(sum[l][v], d, c + l * c_stride + column + v * kLanes);
     }
   }
 }
 
-// AddProducts for `width` columns. REQUIRES: whole vectors.
-template <class P, int32_t kLines, typename Between>
+// AddProducts for columns [column, end_column). REQUIRES: whole vectors.
+template <class P, int32_t kLines, class B, class Prefetcher>
 HWY_INLINE void AddAllProducts(const typename P::Element* a, size_t a_stride,
-                               const uint32_t* b, size_t b_stride, size_t begin,
-                               size_t end, size_t width, float* c,
-                               const Between& between) {
-  constexpr size_t kStep = kVectorsAtOnce * kLanes;
-  size_t column = 0;
-  for (; column + kStep <= width; column += kStep) {
-    AddProducts<P, kLines, kVectorsAtOnce>(a, a_stride, b + column, b_stride,
-                                           begin, end, c + column, width,
-                                           between);
-  }
-  for (; column < width; column += kLanes) {
-    AddProducts<P, kLines, 1>(a, a_stride, b + column, b_stride, begin, end,
-                              c + column, width, between);
-  }
+                               const B& b, size_t column, size_t end_column,
+                               size_t begin, size_t end, float* c,
+                               size_t c_stride, Prefetcher& prefetcher) {
+  const auto add = [&]<int32_t kVectors>() {
+    for (; column + kVectors * kLanes <= end_column;
+         column += kVectors * kLanes) {
+      AddProducts<P, kLines, kVectors>(a, a_stride, b, column, begin, end, c,
+                                       c_stride, prefetcher);
+    }
+  };
+  add.template operator()<kVectorsAtOnce>();
+  if constexpr (kVectorsAtOnce > 2) add.template operator()<2>();
+  add.template operator()<1>();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -17,22 +17,28 @@ struct AttentionShape {
   int32_t head_dim = 0;
 };
 
-// Where one layer's K and V lie inside each page: for every KV head two arrays
-// [page_size][head_dim] of `type`, and with int8 two arrays [page_size] of the
-// floats that they are multiplied by; those of the next head follow. Offsets in
-// bytes; scales need not be aligned.
+// Where one layer's K and V lie, from the first byte of each page: for every KV
+// head an array of keys and one of values, as attention multiplies them.
+//
+//   keys            [dword of a row][slot]        dwords
+//   values  bf16    [slot / 2][column][slot % 2]  bf16
+//           others  [slot][column]                elements
+//
+// So the same columns of keys that are neighbours stand in one vector, and
+// those of pairs of values in one dword, as dot products of bf16 take them. A
+// row of keys is padded with zeros to whole dwords. With int8 there are two
+// more arrays, [slot], of the floats that keys and values are multiplied by.
+// Offsets are in bytes; nothing need be aligned, and is faster where arrays
+// begin on a cache line.
 struct PagedKv {
   ElementType type = ElementType::kF32;  // Not kInt4.
-  int32_t page_size = 0;                 // In token slots; any positive number.
-  int64_t key_offset = 0;                // Of KV head 0.
-  int64_t value_offset = 0;              // Of KV head 0.
-  int64_t head_stride = 0;               // From one KV head to the next.
-  int64_t key_scale_offset = 0;          // Of KV head 0; of int8 only.
-  int64_t value_scale_offset = 0;        // Of KV head 0; of int8 only.
-
-  int64_t scale_head_stride() const {
-    return int64_t{page_size} * int64_t{sizeof(float)};
-  }
+  // In token slots, a multiple of 8; multiples of 16 are read where they lie.
+  int32_t page_size = 8;
+  int64_t key_offset = 0;          // Of KV head 0.
+  int64_t value_offset = 0;        // Of KV head 0.
+  int64_t head_stride = 0;         // From one KV head to the next, of all.
+  int64_t key_scale_offset = 0;    // Of KV head 0; of int8 only.
+  int64_t value_scale_offset = 0;  // Of KV head 0; of int8 only.
 };
 
 // One token's place.

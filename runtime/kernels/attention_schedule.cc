@@ -76,7 +76,11 @@ void AttentionSchedule::ListTiles(
     for (int32_t row = 0; row < sequence.num_rows; ++row) {
       rows_.push_back(sequence.first_row + row);
     }
-    for (int32_t head = 0; head < shape_.num_kv_heads; ++head) {
+  }
+  // Head by head: what they read of the pool are places of their own, in which
+  // sequences that came one after the other are neighbours.
+  for (int32_t head = 0; head < shape_.num_kv_heads; ++head) {
+    for (const AttentionSequence& sequence : sequences) {
       for (int32_t row = 0; row < sequence.num_rows; row += rows_per_tile_) {
         const int32_t num_rows =
             std::min(rows_per_tile_, sequence.num_rows - row);

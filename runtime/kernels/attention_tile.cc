@@ -23,10 +23,8 @@
 namespace folio {
 namespace {
 
-// The most lanes of a vector, columns written at once, and lines of an inner
-// loop.
+// The most lanes of a vector, and lines of an inner loop.
 constexpr size_t kMostLanes = 16;
-constexpr size_t kMostColumns = 32;
 constexpr size_t kMostLines = 6;
 constexpr size_t kPositions = 64;  // Of a block.
 
@@ -34,11 +32,16 @@ size_t RoundUp(size_t size, size_t step) {
   return (size + step - 1) / step * step;
 }
 
+// Of a Prefetcher. The pages that a block lies in have at most three blocks'
+// slots of keys, those of the smallest pages (8 slots) are nine, and a piece is
+// three quarters of a dword of each position of a block.
+size_t MostPieces(size_t head_dim) { return 6 * head_dim + 2 * 9; }
+
 // A worker's memory, for `lines` query lines. Elements are those of the
 // policy; every array begins on a cache line.
 struct Scratch {
   Scratch(std::byte* memory, size_t lines, size_t head_dim) {
-    const size_t dim = RoundUp(head_dim, kMostColumns);
+    const size_t dim = RoundUp(head_dim, kMostLanes);
     std::byte* next = memory;
     const auto take = [&](size_t size) {
       std::byte* const taken = next;
@@ -60,26 +63,27 @@ struct Scratch {
     keys = dwords(dim * kPositions);
     values = dwords(dim * kPositions);
     quads = dwords(dim / 4 * kPositions);
-    copies = take(dim * sizeof(uint16_t) * kPositions);
     key_scales = floats(kPositions);
     value_scales = floats(kPositions);
-    zeros = take(dim * sizeof(float));
+    zeros = take(dim);
+    pieces = reinterpret_cast<const std::byte**>(
+        take(MostPieces(dim) * sizeof(const std::byte*)));
     bytes = next - memory;
   }
 
-  std::byte* q;         // [lines][elements of a row]: rounded
-  float* sums;          // [lines][padded dim]: weighted values of this span
-  float* max;           // [lines]: the greatest score of this span
-  float* partial;       // [lines][kLanes]: sums of weights of this span
-  float* scores;        // [kLines][kBlock]
-  std::byte* weights;   // [kLines][kBlock] elements
-  uint32_t* keys;       // [dwords of a row][kBlock]: this block's, transposed
-  uint32_t* values;     // [kBlock or kBlock / 2][padded dim]: this block's
-  uint32_t* quads;      // [head_dim / 4][kBlock], for keys of int8
-  std::byte* copies;    // [kBlock] rows that are not whole dwords
-  float* key_scales;    // [kBlock]: what scores are multiplied by
-  float* value_scales;  // [kBlock]: what weights are multiplied by
-  std::byte* zeros;     // A row for positions that nobody sees.
+  std::byte* q;        // [lines][elements of a row]: rounded
+  float* sums;         // [lines][padded dim]: weighted values of this span
+  float* max;          // [lines]: the greatest score of this span
+  float* partial;      // [lines][kLanes]: sums of weights of this span
+  float* scores;       // [kLines][kBlock]
+  std::byte* weights;  // [kLines][kBlock] elements
+  uint32_t* keys;      // [dwords of a row][kBlock]: those not read in pages
+  uint32_t* values;    // [rows of a block][padded dim]: those not read in pages
+  uint32_t* quads;     // [head_dim / 4][kBlock]: keys of int8 not read in pages
+  float* key_scales;   // [kBlock]: what scores are multiplied by
+  float* value_scales;       // [kBlock]: what weights are multiplied by
+  std::byte* zeros;          // A row of int8 for positions that nobody sees.
+  const std::byte** pieces;  // Those of a Prefetcher.
   size_t bytes;
 };
 
@@ -101,7 +105,7 @@ class TileKernel {
       : tile_(tile),
         next_(next),
         num_lines_(tile.num_rows * tile.group),
-        dim_(RoundUp(tile.head_dim, kPackedColumns<T>)),
+        dim_(RoundUp(tile.head_dim, kLanes)),
         key_dwords_(sizeof(T) == 1 ? (tile.head_dim + 3) / 4 * 2
                                    : (tile.head_dim * sizeof(T) + 3) / 4),
         q_stride_(key_dwords_ * P::kElementsPerDword),
@@ -109,7 +113,7 @@ class TileKernel {
 
   void Run() {
     RoundQueries();
-    std::fill_n(s_.zeros, dim_ * sizeof(float), std::byte{0});
+    std::fill_n(s_.zeros, dim_, std::byte{0});
     std::fill_n(s_.key_scales, kBlock, ScoreFactor());
     for (int32_t r = 0; r < tile_.num_rows; ++r) {
       std::fill_n(tile_.out.total + r * tile_.total_stride, tile_.group, 0.0f);
@@ -117,19 +121,16 @@ class TileKernel {
     const int32_t end = std::min(tile_.first_position + tile_.num_rows,
                                  tile_.end_span * kAttentionSpan);
     int32_t start = FirstBlock(tile_);
-    BlockRows rows[2];
-    FindRows(tile_, start, s_.zeros, rows[0]);
-    Prefetcher(rows[0], tile_.head_dim * sizeof(T)).AskForRest();
+    Prefetcher(tile_, start, s_.pieces).AskForRest();
     StartSpan();
-    for (int32_t i = 0; start < end; start += kBlock, i ^= 1) {
-      if (start + kBlock < end || next_ == nullptr) {
-        FindRows(tile_, start + kBlock, s_.zeros, rows[i ^ 1]);
-      } else {
-        FindRows(*next_, FirstBlock(*next_), s_.zeros, rows[i ^ 1]);
-      }
-      AttendBlock(rows[i], rows[i ^ 1], start);
+    while (start < end) {
       const int32_t next = start + kBlock;
-      if (next < end && next % kAttentionSpan != 0) continue;
+      AttendBlock(start,
+                  next < end || next_ == nullptr
+                      ? Prefetcher(tile_, next, s_.pieces)
+                      : Prefetcher(*next_, FirstBlock(*next_), s_.pieces));
+      start = next;
+      if (start < end && start % kAttentionSpan != 0) continue;
       FinishSpan();
       StartSpan();
     }
@@ -138,6 +139,12 @@ class TileKernel {
  private:
   using Element = typename P::Element;
   static constexpr bool kHasScales = std::is_same_v<T, int8_t>;
+
+  struct Block {
+    int32_t start;
+    BlockKeys keys;
+    BlockValues values;
+  };
 
   // Where the first block of a tile begins.
   static int32_t FirstBlock(const AttentionTile& tile) {
@@ -169,9 +176,9 @@ class TileKernel {
   }
 
   void StartSpan() {
-    std::fill_n(s_.sums, num_lines_ * dim_, 0.0f);
+    SetZero(s_.sums, num_lines_ * dim_);
     std::fill_n(s_.max, num_lines_, -std::numeric_limits<float>::infinity());
-    std::fill_n(s_.partial, num_lines_ * kMostLanes, 0.0f);
+    SetZero(s_.partial, num_lines_ * kMostLanes);
   }
 
   void FinishSpan() {
@@ -182,7 +189,6 @@ class TileKernel {
       float total = hn::GetLane(
           hn::SumOfLanes(d, hn::Load(d, s_.partial + line * kMostLanes)));
       const size_t place = row * tile_.total_stride + head;
-      OrderColumns<T>(s_.sums + line * dim_, dim_);
       MergePart(
           {s_.sums + line * dim_, s_.max + line, &total}, tile_.head_dim,
           {tile_.out.sums + row * tile_.sums_stride + head * tile_.head_dim,
@@ -190,30 +196,47 @@ class TileKernel {
     }
   }
 
-  void AttendBlock(const BlockRows& rows, const BlockRows& next,
-                   int32_t start) {
-    Prefetcher prefetcher(next, tile_.head_dim * sizeof(T));
+  BlockKeys Keys(int32_t start, Range seen) const {
     if constexpr (kHasScales) {
-      LoadScales(tile_, start, rows.seen, ScoreFactor(), s_.key_scales,
+      return WidenKeys(FindKeys(tile_, start, seen, key_dwords_ / 2, s_.quads),
+                       seen, key_dwords_ / 2, s_.keys);
+    } else {
+      return FindKeys(tile_, start, seen, key_dwords_, s_.keys);
+    }
+  }
+
+  BlockValues Values(int32_t start, Range seen) const {
+    if constexpr (kHasScales) {
+      return WidenValues(tile_, start, seen, dim_,
+                         reinterpret_cast<const int8_t*>(s_.zeros), s_.values);
+    } else {
+      return FindValues<T>(tile_, start, seen, dim_, s_.values);
+    }
+  }
+
+  void AttendBlock(int32_t start, Prefetcher prefetcher) {
+    const Range seen = SeenByAny(tile_, start);
+    if constexpr (kHasScales) {
+      LoadScales(tile_, start, seen, ScoreFactor(), s_.key_scales,
                  s_.value_scales);
     }
-    PackKeys<T>(rows, prefetcher, tile_.head_dim, s_.copies, s_.quads, s_.keys);
-    PackValues<T>(rows, prefetcher, tile_.head_dim, dim_, s_.values);
+    const Block block = {start, Keys(start, seen), Values(start, seen)};
     int32_t line = 0;
     for (; line + P::kLines <= num_lines_; line += P::kLines) {
-      AttendLines<P::kLines>(start, line, prefetcher);
+      AttendLines<P::kLines>(block, line, prefetcher);
     }
-    AttendLastLines<P::kLines - 1>(start, line, prefetcher);
+    AttendLastLines<P::kLines - 1>(block, line, prefetcher);
     prefetcher.AskForRest();
   }
 
   // num_lines_ - line is at most kLines.
   template <int32_t kLines>
-  void AttendLastLines(int32_t start, int32_t line, Prefetcher& prefetcher) {
+  void AttendLastLines(const Block& block, int32_t line,
+                       Prefetcher& prefetcher) {
     if (num_lines_ - line == kLines) {
-      AttendLines<kLines>(start, line, prefetcher);
+      AttendLines<kLines>(block, line, prefetcher);
     } else if constexpr (kLines > 1) {
-      AttendLastLines<kLines - 1>(start, line, prefetcher);
+      AttendLastLines<kLines - 1>(block, line, prefetcher);
     }
   }
 
@@ -225,27 +248,18 @@ class TileKernel {
 
   // One block for lines [line, line + kLines).
   template <int32_t kLines>
-  HWY_NOINLINE void AttendLines(int32_t start, int32_t line,
+  HWY_NOINLINE void AttendLines(const Block& block, int32_t line,
                                 Prefetcher& prefetcher) {
-    const auto between = [&] { prefetcher.AskForRow(); };
+    const int32_t start = block.start;
     // Both ends of what a line sees ascend from line to line.
     const Range any = {Seen(line, start).begin,
                        Seen(line + kLines - 1, start).end};
     if (any.begin >= any.end) return;
-    std::fill_n(s_.scores, kLines * kBlock, 0.0f);
-    // Half of the columns, where no line sees the others.
-    if (any.end <= kBlock / 2) {
-      constexpr int32_t kVectors =
-          std::min(kVectorsAtOnce, kBlock / 2 / kLanes);
-      for (int32_t j = 0; j < kBlock / 2; j += kVectors * kLanes) {
-        AddProducts<P, kLines, kVectors>(q(line), q_stride_, s_.keys + j,
-                                         kBlock, 0, key_dwords_, s_.scores + j,
-                                         kBlock, between);
-      }
-    } else {
-      AddAllProducts<P, kLines>(q(line), q_stride_, s_.keys, kBlock, 0,
-                                key_dwords_, kBlock, s_.scores, between);
-    }
+    SetZero(s_.scores, kLines * kBlock);
+    AddAllProducts<P, kLines>(q(line), q_stride_, block.keys,
+                              any.begin / kGroup * kGroup,
+                              RoundUp(any.end, kGroup), 0, key_dwords_,
+                              s_.scores, kBlock, prefetcher);
     Element* const weights = reinterpret_cast<Element*>(s_.weights);
     for (int32_t l = 0; l < kLines; ++l) {
       const Range seen = Seen(line + l, start);
@@ -257,13 +271,13 @@ class TileKernel {
                              s_.value_scales, seen, dim_,
                              {s_.sums + (line + l) * dim_, s_.max + line + l,
                               s_.partial + (line + l) * kMostLanes},
-                             weights + l * kBlock);
+                             weights + l * kBlock, prefetcher);
     }
     // Weights of 0 change no sum, so that those of all lines may be left out.
     constexpr int32_t kStep = P::kElementsPerDword;
-    AddAllProducts<P, kLines>(weights, kBlock, s_.values, dim_,
+    AddAllProducts<P, kLines>(weights, kBlock, block.values, 0, dim_,
                               any.begin / kStep, (any.end + kStep - 1) / kStep,
-                              dim_, s_.sums + line * dim_, between);
+                              s_.sums + line * dim_, dim_, prefetcher);
   }
 
   const AttentionTile& tile_;

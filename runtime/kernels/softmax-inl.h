@@ -8,7 +8,7 @@
 #define RUNTIME_KERNELS_SOFTMAX_INL_H_
 #endif
 
-#include "runtime/kernels/attention_pack-inl.h"
+#include "runtime/kernels/attention_kv-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace folio {
@@ -39,6 +39,14 @@ HWY_INLINE float Exp2(float x) {
   return hn::GetLane(Exp2(hn::Set(FloatTag(), x)));
 }
 
+// (std::fill becomes an instruction that takes long to begin.) REQUIRES: whole
+// vectors.
+HWY_INLINE void SetZero(float* values, size_t size) {
+  for (size_t i = 0; i < size; i += kLanes) {
+    hn::Store(hn::Zero(FloatTag()), FloatTag(), values + i);
+  }
+}
+
 HWY_INLINE void Rescale(float factor, size_t size, float* values) {
   const FloatTag d;
   for (size_t i = 0; i < size; i += kLanes) {
@@ -56,17 +64,18 @@ struct LineState {
 
 // Turns one line's scores of a block into weights exp2(score * scale - max),
 // times the values' scales if there are any; positions that it does not see get
-// 0. Scores become scaled ones.
+// 0. Scores become scaled ones. Asks `prefetcher` for pieces meanwhile.
 template <class P, bool kHasValueScales>
 HWY_INLINE void Softmax(float* scores, const float* key_scales,
                         const float* value_scales, Range seen,
                         size_t padded_dim, const LineState& line,
-                        typename P::Element* weights) {
+                        typename P::Element* weights, Prefetcher& prefetcher) {
   const FloatTag d;
   const V nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
   const bool sees_all = seen.begin == 0 && seen.end == kBlock;
   V greatest = nothing;
   for (int32_t j = 0; j < kBlock; j += kLanes) {
+    prefetcher.AskForNext(1);
     V score = hn::Mul(hn::Load(d, scores + j), hn::Load(d, key_scales + j));
     if (!sees_all) {
       const auto before = [&](int32_t position) {
@@ -84,6 +93,7 @@ HWY_INLINE void Softmax(float* scores, const float* key_scales,
   const V shift = hn::Set(d, new_max);
   V sum = hn::Zero(d);
   for (int32_t j = 0; j < kBlock; j += kLanes) {
+    prefetcher.AskForNext(1);
     V weight = Exp2(hn::Sub(hn::Load(d, scores + j), shift));
     typename P::Element* const to = weights + j;
     if constexpr (kHasValueScales) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/kernels/aligned_array.h"
 #include "runtime/kernels/parallel_rows.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -49,15 +50,14 @@ void RoundHead(const float* head, size_t head_dim, uint16_t* out) {
   });
 }
 
-// Returns the scale. REQUIRES: zeros follow the head, up to a whole vector.
-float QuantiseHead(const float* head, size_t head_dim, std::byte* out) {
+// Returns the scale. Writes whole vectors. REQUIRES: zeros follow the head, up
+// to a whole vector.
+float QuantiseHead(const float* head, size_t head_dim, int8_t* out) {
   const size_t size = (head_dim + kLanes - 1) / kLanes * kLanes;
-  int8_t quantised[kMaxHeadDim];
   const RowQuantiser quantiser(head, size);
   for (size_t i = 0; i < size; i += kLanes) {
-    quantiser.Write(head + i, quantised + i);
+    quantiser.Write(head + i, out + i);
   }
-  std::memcpy(out, quantised, head_dim);
   return quantiser.scale();
 }
 
@@ -75,6 +75,8 @@ HWY_EXPORT(RotateHead);
 HWY_EXPORT(RoundHead);
 HWY_EXPORT(QuantiseHead);
 
+constexpr int32_t kDword = sizeof(uint32_t);
+
 // One row's part of SplitQkv.
 class RowSplitter {
  public:
@@ -91,14 +93,21 @@ class RowSplitter {
       Transform(row, transforms_.q_norm, head);
     }
     float head[kMaxHeadDim] = {};
+    StoredRow stored;
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
       qkv_.CopyRow(row, column, {head, size_t(d)});
       Transform(row, transforms_.k_norm, head);
-      Store(head, slot, h, kv_.key_offset, kv_.key_scale_offset);
+      Round(head, stored);
+      std::byte* const of_head = slot.page + h * kv_.head_stride;
+      StoreKey(stored, of_head + kv_.key_offset, slot.slot);
+      StoreScale(stored.scale, of_head + kv_.key_scale_offset, slot.slot);
     }
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
       qkv_.CopyRow(row, column, {head, size_t(d)});
-      Store(head, slot, h, kv_.value_offset, kv_.value_scale_offset);
+      Round(head, stored);
+      std::byte* const of_head = slot.page + h * kv_.head_stride;
+      StoreValue(stored, of_head + kv_.value_offset, slot.slot);
+      StoreScale(stored.scale, of_head + kv_.value_scale_offset, slot.slot);
     }
   }
 
@@ -114,23 +123,52 @@ class RowSplitter {
     }
   }
 
-  void Store(const float* head, const KvSlot& slot, int32_t kv_head,
-             int64_t offset, int64_t scale_offset) const {
-    const int64_t row_bytes = int64_t{shape_.head_dim} * BytesOf(kv_.type);
-    std::byte* const place =
-        slot.page + offset + kv_head * kv_.head_stride + slot.slot * row_bytes;
+  // A head in the type of K/V, and zeros up to a whole dword.
+  struct StoredRow {
+    alignas(kCacheLineBytes) std::byte elements[(kMaxHeadDim + 1) * 4];
+    float scale;  // Of int8.
+  };
+
+  // REQUIRES: zeros follow the head, up to a whole vector.
+  void Round(const float* head, StoredRow& row) const {
+    const int32_t d = shape_.head_dim;
     if (kv_.type == ElementType::kF32) {
-      std::memcpy(place, head, row_bytes);
+      std::memcpy(row.elements, head, d * sizeof(float));
     } else if (kv_.type == ElementType::kBf16) {
       HWY_DYNAMIC_DISPATCH(RoundHead)
-      (head, shape_.head_dim, reinterpret_cast<uint16_t*>(place));
+      (head, d, reinterpret_cast<uint16_t*>(row.elements));
     } else {
-      const float scale =
-          HWY_DYNAMIC_DISPATCH(QuantiseHead)(head, shape_.head_dim, place);
-      std::memcpy(slot.page + scale_offset + kv_head * kv_.scale_head_stride() +
-                      slot.slot * sizeof(scale),
-                  &scale, sizeof(scale));
+      row.scale = HWY_DYNAMIC_DISPATCH(QuantiseHead)(
+          head, d, reinterpret_cast<int8_t*>(row.elements));
     }
+    std::memset(row.elements + d * BytesOf(kv_.type), 0, kDword);
+  }
+
+  void StoreKey(const StoredRow& row, std::byte* keys, int32_t slot) const {
+    const int32_t row_bytes = shape_.head_dim * BytesOf(kv_.type);
+    std::byte* to = keys + slot * kDword;
+    for (int32_t i = 0; i < row_bytes; i += kDword) {
+      std::memcpy(to, row.elements + i, kDword);
+      to += kv_.page_size * kDword;
+    }
+  }
+
+  void StoreValue(const StoredRow& row, std::byte* values, int32_t slot) const {
+    const size_t row_bytes = size_t(shape_.head_dim) * BytesOf(kv_.type);
+    if (kv_.type != ElementType::kBf16) {
+      std::memcpy(values + slot * row_bytes, row.elements, row_bytes);
+      return;
+    }
+    std::byte* const to =
+        values + slot / 2 * 2 * row_bytes + slot % 2 * sizeof(uint16_t);
+    for (size_t i = 0; i < row_bytes; i += sizeof(uint16_t)) {
+      std::memcpy(to + 2 * i, row.elements + i, sizeof(uint16_t));
+    }
+  }
+
+  void StoreScale(float scale, std::byte* scales, int32_t slot) const {
+    if (kv_.type != ElementType::kInt8) return;
+    std::memcpy(scales + slot * sizeof(scale), &scale, sizeof(scale));
   }
 
   const ColumnBlocks& qkv_;
@@ -146,6 +184,7 @@ void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
               const PagedKv& kv, std::span<const KvSlot> slots,
               std::span<float> q, Executor& executor) {
   const size_t q_cols = size_t(shape.num_heads) * shape.head_dim;
+  CHECK_EQ(kv.page_size % 8, 0);
   CHECK_LE(shape.head_dim, kMaxHeadDim);
   for (const auto& norm : {transforms.q_norm, transforms.k_norm}) {
     CHECK(norm.empty() || norm.size() == size_t(shape.head_dim));

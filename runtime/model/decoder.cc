@@ -39,7 +39,7 @@ class Decoder final : public Model {
   void AddAndNormalise(const NormWeights& norm, int32_t rows);
   void KeepLogitsRows(std::span<const int32_t> logits_rows);
 
-  PagedKv KvOfLayer(int32_t layer, const KvLayout& layout) const;
+  PagedKv KvOfLayer(int32_t layer, const KvStorage& storage) const;
 
   const DecoderConfig config_;
   const AttentionShape shape_;
@@ -153,7 +153,7 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
   attention_.Plan(sequences_);
   Normalise(weights_.layers[0].attn_norm, rows, normed_);
   for (int32_t l = 0; l < config_.num_layers; ++l) {
-    AttentionBlock(weights_.layers[l], KvOfLayer(l, storage.layout()), rows);
+    AttentionBlock(weights_.layers[l], KvOfLayer(l, storage), rows);
     FfnBlock(weights_.layers[l], rows);
     if (l + 1 < config_.num_layers) {
       AddAndNormalise(weights_.layers[l + 1].attn_norm, rows);
@@ -259,15 +259,17 @@ void Decoder::Normalise(const NormWeights& norm, int32_t rows,
   }
 }
 
-PagedKv Decoder::KvOfLayer(int32_t layer, const KvLayout& layout) const {
+PagedKv Decoder::KvOfLayer(int32_t layer, const KvStorage& storage) const {
+  const KvLayout& layout = storage.layout();
+  const int64_t first_part =
+      int64_t{layer} * config_.num_kv_heads * storage.part_stride();
   return {.type = info_.kv_type,
           .page_size = layout.page_size(),
-          .key_offset = layout.KeyOffset(layer, 0),
-          .value_offset = layout.ValueOffset(layer, 0),
-          .head_stride = int64_t{layout.page_size()} * config_.head_dim *
-                         BytesOf(info_.kv_type),
-          .key_scale_offset = layout.KeyScaleOffset(layer, 0),
-          .value_scale_offset = layout.ValueScaleOffset(layer, 0)};
+          .key_offset = first_part + layout.KeyOffset(),
+          .value_offset = first_part + layout.ValueOffset(),
+          .head_stride = storage.part_stride(),
+          .key_scale_offset = first_part + layout.KeyScaleOffset(),
+          .value_scale_offset = first_part + layout.ValueScaleOffset()};
 }
 
 void Decoder::KeepLogitsRows(std::span<const int32_t> logits_rows) {

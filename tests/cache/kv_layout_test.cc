@@ -24,14 +24,17 @@ TEST(KvShape, FollowsTheFormula) {
   EXPECT_EQ(tiny.BytesPerToken(), 1024);
 }
 
-TEST(KvLayout, PadsPagesToCacheLines) {
-  // 2 x 1 x 1 x 3 x 4 = 24 bytes a token; 5 tokens 120; the next line ends at
-  // 128.
-  const KvLayout odd({.num_layers = 1, .num_kv_heads = 1, .head_dim = 3}, 5);
-  EXPECT_EQ(odd.page_bytes(), 128);
-  EXPECT_EQ(odd.padding_bytes(), 8);
+TEST(KvLayout, PadsPartsToCacheLines) {
+  // 2 x 3 x 4 = 24 bytes a token, layer and head; 5 tokens 120; the next line
+  // ends at 128. 2 x 3 such parts.
+  const KvLayout odd({.num_layers = 2, .num_kv_heads = 3, .head_dim = 3}, 5);
+  EXPECT_EQ(odd.num_parts(), 6);
+  EXPECT_EQ(odd.part_bytes(), 128);
+  EXPECT_EQ(odd.page_bytes(), 768);
+  EXPECT_EQ(odd.padding_bytes(), 48);
 
   const KvLayout even({.num_layers = 2, .num_kv_heads = 4, .head_dim = 16}, 16);
+  EXPECT_EQ(even.part_bytes(), 2048);
   EXPECT_EQ(even.page_bytes(), 16 * 1024);
   EXPECT_EQ(even.padding_bytes(), 0);
 }
@@ -46,49 +49,18 @@ TEST(KvLayout, ScalesAreBesideTheFormula) {
   EXPECT_EQ(shape.BytesPerToken(), 60);
   EXPECT_EQ(shape.ScaleBytesPerToken(), 48);
   EXPECT_EQ(shape.Bytes(2, 10), 1200);
-  // 7 tokens: 420 bytes, and 336 of scales; the next line ends at 768.
+  // 7 tokens have 420 bytes, and 336 of scales. A part has rows of 5 bytes,
+  // which take 8 each: 112, and 56 of scales; the next line ends at 192.
   const KvLayout layout(shape, 7);
   EXPECT_EQ(layout.scale_bytes(), 336);
-  EXPECT_EQ(layout.page_bytes(), 768);
-  EXPECT_EQ(layout.padding_bytes(), 12);
-  // An array of 7 floats has 28 bytes; K of a layer 3 of them, K and V 6.
-  EXPECT_EQ(layout.KeyScaleOffset(0, 0), 420);
-  EXPECT_EQ(layout.KeyScaleOffset(0, 2), 476);
-  EXPECT_EQ(layout.ValueScaleOffset(0, 0), 504);
-  EXPECT_EQ(layout.KeyScaleOffset(1, 1), 616);
-  EXPECT_EQ(layout.ValueScaleOffset(1, 2), 728);  // Ends at 756.
-}
-
-TEST(KvLayout, PlacesKeysAndValues) {
-  const KvLayout layout({.num_layers = 2,
-                         .num_kv_heads = 3,
-                         .head_dim = 8,
-                         .bytes_per_element = 2},
-                        4);
-  // One [page_size][head_dim] array is 4 x 8 x 2 = 64 bytes; K of a layer
-  // 3 of them, K and V 6.
-  EXPECT_EQ(layout.KeyOffset(0, 0), 0);
-  EXPECT_EQ(layout.KeyOffset(0, 2), 128);
-  EXPECT_EQ(layout.ValueOffset(0, 0), 192);
-  EXPECT_EQ(layout.ValueOffset(0, 1), 256);
-  EXPECT_EQ(layout.KeyOffset(1, 0), 384);
-  EXPECT_EQ(layout.ValueOffset(1, 2), 704);
-  EXPECT_EQ(layout.page_bytes(), 768);
-}
-
-TEST(KvLayout, ArraysTileThePage) {
-  const KvLayout layout({.num_layers = 3, .num_kv_heads = 2, .head_dim = 5}, 7);
-  const int64_t array_bytes = 7 * 5 * 4;
-  int64_t expected = 0;
-  for (int layer = 0; layer < 3; ++layer) {
-    for (int head = 0; head < 2; ++head, expected += array_bytes) {
-      EXPECT_EQ(layout.KeyOffset(layer, head), expected);
-    }
-    for (int head = 0; head < 2; ++head, expected += array_bytes) {
-      EXPECT_EQ(layout.ValueOffset(layer, head), expected);
-    }
-  }
-  EXPECT_EQ(expected + layout.padding_bytes(), layout.page_bytes());
+  EXPECT_EQ(layout.part_bytes(), 192);
+  EXPECT_EQ(layout.page_bytes(), 1152);
+  EXPECT_EQ(layout.padding_bytes(), 396);
+  // An array of 7 x 8 bytes, and another; 7 floats, and 7.
+  EXPECT_EQ(layout.KeyOffset(), 0);
+  EXPECT_EQ(layout.ValueOffset(), 56);
+  EXPECT_EQ(layout.KeyScaleOffset(), 112);
+  EXPECT_EQ(layout.ValueScaleOffset(), 140);  // Ends at 168.
 }
 
 TEST(KvLayout, CountsPages) {
@@ -104,12 +76,11 @@ TEST(KvLayout, CountsPages) {
 
 TEST(KvLayoutDeath, RefusesShapesWithoutSense) {
   const KvShape good = {.num_layers = 1, .num_kv_heads = 1, .head_dim = 1};
-  EXPECT_DEATH(KvLayout(good, 0), "factor > 0");
+  EXPECT_DEATH(KvLayout(good, 0), "> 0");
   EXPECT_DEATH(
-      KvLayout({.num_layers = -1, .num_kv_heads = 1, .head_dim = 1}, 1),
-      "factor > 0");
+      KvLayout({.num_layers = -1, .num_kv_heads = 1, .head_dim = 1}, 1), "> 0");
   EXPECT_DEATH(KvLayout({.num_layers = 1, .num_kv_heads = 0, .head_dim = 1}, 1),
-               "factor > 0");
+               "> 0");
   const int32_t max = std::numeric_limits<int32_t>::max();
   EXPECT_DEATH(
       KvLayout({.num_layers = max, .num_kv_heads = max, .head_dim = max}, 1),

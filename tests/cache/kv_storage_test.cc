@@ -1,5 +1,6 @@
 #include "cache/kv_storage.h"
 
+#include <glog/logging.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace folio {
@@ -15,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// 2 x 2 x 1 x 5 x 4 x 4 tokens = 320 bytes a page.
+// Two parts of 2 x 5 x 4 x 4 tokens = 160 bytes and padding: 384 bytes a page.
 const KvLayout& SmallLayout() {
   static const KvLayout layout(
       {.num_layers = 2, .num_kv_heads = 1, .head_dim = 5}, 4);
@@ -24,30 +26,55 @@ const KvLayout& SmallLayout() {
 
 TEST(KvStorage, DividesThePoolExactly) {
   SerialExecutor executor;
-  ASSERT_EQ(SmallLayout().page_bytes(), 320);
+  ASSERT_EQ(SmallLayout().page_bytes(), 384);
   const auto storage = KvStorage::Create(SmallLayout(), 1000, executor);
   ASSERT_TRUE(storage.ok()) << storage.status();
   EXPECT_EQ((*storage)->pool_bytes(), 1000);
-  EXPECT_EQ((*storage)->num_pages(), 3);
-  EXPECT_EQ((*storage)->remainder_bytes(), 40);
+  EXPECT_EQ((*storage)->num_pages(), 2);
+  EXPECT_EQ((*storage)->remainder_bytes(), 232);
 }
 
-TEST(KvStorage, PagesAreApartAlignedAndWritable) {
+// A pool whose pages' parts hold each its own number.
+std::unique_ptr<KvStorage> NumberedParts(int num_pages) {
   SerialExecutor executor;
-  auto storage = KvStorage::Create(SmallLayout(), 64 * 320, executor);
-  ASSERT_TRUE(storage.ok()) << storage.status();
-  ASSERT_EQ((*storage)->num_pages(), 64);
-  for (int i = 0; i < 64; ++i) {
-    std::byte* page = (*storage)->PageData(PageId{i});
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % 64, 0u);
-    std::memset(page, i, 320);
+  auto storage = KvStorage::Create(SmallLayout(), num_pages * 384, executor);
+  CHECK(storage.ok()) << storage.status();
+  for (int page = 0; page < num_pages; ++page) {
+    for (int part = 0; part < 2; ++part) {
+      std::byte* const data =
+          (*storage)->PageData(PageId{page}) + part * (*storage)->part_stride();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+      std::memset(data, 2 * page + part, 192);
+    }
   }
-  const KvStorage& read_only = **storage;
-  for (int i = 0; i < 64; ++i) {
-    const std::byte* page = read_only.PageData(PageId{i});
-    EXPECT_TRUE(std::all_of(page, page + 320, [i](std::byte b) {
-      return b == static_cast<std::byte>(i);
-    })) << i;
+  return *std::move(storage);
+}
+
+// Whether a page holds what NumberedParts wrote to page `written`.
+bool Holds(const KvStorage& storage, PageId page, int written) {
+  for (int part = 0; part < 2; ++part) {
+    const std::byte* const data =
+        storage.PageData(page) + part * storage.part_stride();
+    if (!std::all_of(data, data + 192, [&](std::byte b) {
+          return b == static_cast<std::byte>(2 * written + part);
+        })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TEST(KvStorage, PartsAreApartAlignedAndWritable) {
+  const auto storage = NumberedParts(64);
+  ASSERT_EQ(storage->num_pages(), 64);
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(Holds(*storage, PageId{i}, i)) << i;
+}
+
+TEST(KvStorage, CopiesAllPartsOfAPageAndNothingElse) {
+  const auto storage = NumberedParts(8);
+  storage->CopyPage(PageId{3}, PageId{5});
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(Holds(*storage, PageId{i}, i == 5 ? 3 : i)) << i;
   }
 }
 
@@ -75,7 +102,7 @@ TEST(KvStorage, RefusesAPoolWithoutAPage) {
     const auto storage = KvStorage::Create(SmallLayout(), pool_bytes, executor);
     EXPECT_EQ(storage.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(storage.status().message()),
-                HasSubstr("320 bytes"));
+                HasSubstr("384 bytes"));
   }
 }
 

@@ -63,9 +63,9 @@ void ScriptedModel::Forward(const StepInput& input, KvStorage& storage) {
   CHECK_EQ(input.tokens.size(), input.slots.size());
   const KvLayout& layout = storage.layout();
   for (size_t row = 0; row < input.tokens.size(); ++row) {
-    *Element(storage, input.slots[row], layout.KeyOffset(0, 0)) =
+    *Element(storage, input.slots[row], layout.KeyOffset()) =
         static_cast<float>(input.tokens[row]);
-    *Element(storage, input.slots[row], layout.ValueOffset(0, 0)) =
+    *Element(storage, input.slots[row], layout.ValueOffset()) =
         static_cast<float>(input.positions[row]);
   }
   next_tokens_.clear();
@@ -87,10 +87,10 @@ void ScriptedModel::ReadBack(const StepInput& input,
     const PageId page = sequence.pages[position / layout.page_size()];
     const int32_t offset = position % layout.page_size();
     const float stored_position =
-        Read(storage, page, offset, layout.ValueOffset(0, 0));
+        Read(storage, page, offset, layout.ValueOffset());
     CHECK_EQ(stored_position, position) << "another token's V stands here";
-    sequence_tokens_.push_back(static_cast<TokenId>(
-        Read(storage, page, offset, layout.KeyOffset(0, 0))));
+    sequence_tokens_.push_back(
+        static_cast<TokenId>(Read(storage, page, offset, layout.KeyOffset())));
   }
   const int32_t end_row = sequence.first_row + sequence.num_rows;
   const auto first = std::lower_bound(

@@ -17,6 +17,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/bf16.h"
+#include "tests/runtime/kernels/kv_places.h"
 #include "tests/support/random_floats.h"
 
 namespace folio {
@@ -59,7 +60,8 @@ struct AttentionWay {
   ElementType kv_type = ElementType::kF32;
 };
 
-// One row of K or V of a token and head as it is stored, written plainly.
+// The elements of one row of K or V of a token and head as they are stored,
+// rounded plainly.
 struct StoredRow {
   StoredRow(std::span<const float> row, ElementType type) {
     if (type == ElementType::kInt8) {
@@ -121,14 +123,11 @@ inline AttentionProblem AsStored(AttentionProblem p, ElementType kv_type) {
 class PagedSequence {
  public:
   PagedSequence(const AttentionProblem& problem, const AttentionWay& way)
-      : problem_(problem),
-        row_bytes_(problem.shape.head_dim * BytesOf(way.kv_type)),
-        kv_(LayOut(problem.shape, way, row_bytes_)) {
+      : problem_(problem), kv_(LayOut(way, problem.shape.head_dim)) {
     const int32_t num_pages =
         (problem.num_tokens + way.page_size - 1) / way.page_size;
     const int64_t page_bytes =
-        kv_.value_scale_offset +
-        problem.shape.num_kv_heads * kv_.scale_head_stride();
+        kv_.key_offset + problem.shape.num_kv_heads * kv_.head_stride;
     memory_.resize(static_cast<size_t>(page_bytes * num_pages),
                    std::byte{0xFF});
     for (int32_t i = 0; i < num_pages; ++i) {
@@ -145,21 +144,8 @@ class PagedSequence {
     for (; size_ < end; ++size_) {
       pages_[size_ / kv_.page_size] = places_[size_ / kv_.page_size];
       for (int32_t h = 0; h < problem_.shape.num_kv_heads; ++h) {
-        const auto stored = [&](const std::vector<float>& rows) {
-          return StoredRow(std::span(rows).subspan(problem_.KvPlace(size_, h),
-                                                   problem_.shape.head_dim),
-                           kv_.type);
-        };
-        const StoredRow key = stored(problem_.keys);
-        const StoredRow value = stored(problem_.values);
-        ForEachPlace(
-            size_, h,
-            [&](std::byte* place, size_t size, bool is_key, bool is_scale) {
-              const StoredRow& row = is_key ? key : value;
-              const void* from = row.bytes.data();
-              if (is_scale) from = &row.scale;
-              std::memcpy(place, from, size);
-            });
+        Store(size_, h, /*is_key=*/true, problem_.keys);
+        Store(size_, h, /*is_key=*/false, problem_.values);
       }
     }
   }
@@ -168,10 +154,12 @@ class PagedSequence {
   void ForgetBefore(int32_t end) {
     for (; forgotten_ < end; ++forgotten_) {
       for (int32_t h = 0; h < problem_.shape.num_kv_heads; ++h) {
-        ForEachPlace(forgotten_, h,
-                     [](std::byte* place, size_t size, bool, bool) {
-                       std::memset(place, 0xFF, size);
-                     });
+        for (const bool is_key : {true, false}) {
+          ForEachPlace(forgotten_, h, is_key,
+                       [](std::byte* place, size_t size, int32_t) {
+                         std::memset(place, 0xFF, size);
+                       });
+        }
       }
     }
     std::fill_n(pages_.begin(), forgotten_ / kv_.page_size, nullptr);
@@ -181,37 +169,57 @@ class PagedSequence {
   std::span<const std::byte* const> pages() const { return pages_; }
 
  private:
-  static PagedKv LayOut(const AttentionShape& shape, const AttentionWay& way,
-                        int64_t row_bytes) {
+  static PagedKv LayOut(const AttentionWay& way, int32_t head_dim) {
     PagedKv kv{.type = way.kv_type,
                .page_size = way.page_size,
-               .key_offset = 64,  // As if another layer came first.
-               .head_stride = way.page_size * row_bytes};
-    kv.value_offset = kv.key_offset + shape.num_kv_heads * kv.head_stride;
-    kv.key_scale_offset =
-        kv.value_offset + shape.num_kv_heads * kv.head_stride + 12;
-    kv.value_scale_offset =
-        kv.key_scale_offset + shape.num_kv_heads * kv.scale_head_stride();
+               .key_offset = 64};  // As if another layer came first.
+    const int64_t array_bytes = KvArrayBytes(kv, head_dim);
+    const int64_t scale_bytes = way.page_size * int64_t{sizeof(float)};
+    kv.value_offset = kv.key_offset + array_bytes;
+    kv.key_scale_offset = kv.value_offset + array_bytes + 12;
+    kv.value_scale_offset = kv.key_scale_offset + scale_bytes;
+    kv.head_stride = kv.value_scale_offset + scale_bytes - kv.key_offset;
     return kv;
   }
 
-  // body(place, size, is_key, is_scale) for all that one token and head has.
+  static constexpr int32_t kScale = -1;
+
+  // body(place, size, column) for all of a token's key or value of one head:
+  // the columns that it has in a page, and its scale.
   template <typename Body>
-  void ForEachPlace(int32_t token, int32_t head, const Body& body) {
-    std::byte* page = places_[token / kv_.page_size];
-    const int64_t slot = token % kv_.page_size;
-    const int64_t row = head * kv_.head_stride + slot * row_bytes_;
-    body(page + kv_.key_offset + row, row_bytes_, true, false);
-    body(page + kv_.value_offset + row, row_bytes_, false, false);
+  void ForEachPlace(int32_t token, int32_t head, bool is_key,
+                    const Body& body) {
+    std::byte* const page = places_[token / kv_.page_size];
+    const int32_t slot = token % kv_.page_size;
+    const int32_t dim = problem_.shape.head_dim;
+    const int32_t columns = is_key ? PaddedKeySize(kv_, dim) : dim;
+    for (int32_t i = 0; i < columns; ++i) {
+      body(is_key ? KeyPlace(kv_, page, head, slot, i)
+                  : ValuePlace(kv_, page, head, dim, slot, i),
+           BytesOf(kv_.type), i);
+    }
     if (kv_.type != ElementType::kInt8) return;
-    const int64_t scale =
-        head * kv_.scale_head_stride() + slot * int64_t{sizeof(float)};
-    body(page + kv_.key_scale_offset + scale, sizeof(float), true, true);
-    body(page + kv_.value_scale_offset + scale, sizeof(float), false, true);
+    body(ScalePlace(kv_, page, head, is_key, slot), sizeof(float), kScale);
+  }
+
+  void Store(int32_t token, int32_t head, bool is_key,
+             std::span<const float> rows) {
+    const int32_t dim = problem_.shape.head_dim;
+    const StoredRow row(rows.subspan(problem_.KvPlace(token, head), dim),
+                        kv_.type);
+    ForEachPlace(token, head, is_key,
+                 [&](std::byte* place, size_t size, int32_t column) {
+                   if (column == kScale) {
+                     std::memcpy(place, &row.scale, size);
+                   } else if (column >= dim) {
+                     std::memset(place, 0, size);
+                   } else {
+                     std::memcpy(place, row.bytes.data() + column * size, size);
+                   }
+                 });
   }
 
   const AttentionProblem& problem_;
-  const int64_t row_bytes_;
   const PagedKv kv_;
   std::vector<std::byte> memory_;
   std::vector<std::byte*> places_;  // Of the pages, in logical order.

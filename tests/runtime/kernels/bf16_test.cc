@@ -11,6 +11,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/kernels/split_qkv.h"
 #include "tests/runtime/kernels/each_target.h"
+#include "tests/runtime/kernels/kv_places.h"
 #include "tests/runtime/kernels/matrices.h"
 #include "tests/support/sanitized.h"
 
@@ -89,22 +90,24 @@ TEST(Bf16Test, KernelsStoreTheSameOnEveryTarget) {
                 qkv.begin() + (3 * r + 1) * kDim);  // Between q and v.
   }
   const ColumnBlocks blocks = EvenBlocks(qkv, 3 * kDim, 1);
-  std::vector<uint16_t> stored(2 * samples.size());
+  const int32_t page_size = (rows + 7) / 8 * 8;
+  PagedKv kv{.type = ElementType::kBf16, .page_size = page_size};
+  kv.value_offset = KvArrayBytes(kv, kDim);
+  std::vector<std::byte> page(2 * kv.value_offset);
   std::vector<KvSlot> slots(rows);
-  for (int32_t r = 0; r < rows; ++r) {
-    slots[r] = {reinterpret_cast<std::byte*>(stored.data()), r};
-  }
-  const PagedKv kv{
-      .type = ElementType::kBf16,
-      .page_size = rows,
-      .value_offset = static_cast<int64_t>(samples.size() * sizeof(uint16_t))};
+  for (int32_t r = 0; r < rows; ++r) slots[r] = {page.data(), r};
   std::vector<float> q(samples.size());
   SerialExecutor executor;
   ForEachTarget([&] {
-    std::fill(stored.begin(), stored.end(), 0xABCD);
+    std::fill(page.begin(), page.end(), std::byte{0xAB});
     SplitQkv(blocks, rows, kShape, {}, kv, slots, q, executor);
     for (size_t i = 0; i < samples.size(); ++i) {
-      ASSERT_EQ(stored[i], ToBf16(samples[i]))
+      const int32_t row = static_cast<int32_t>(i / kDim);
+      const int32_t column = static_cast<int32_t>(i % kDim);
+      uint16_t stored;
+      std::memcpy(&stored, KeyPlace(kv, page.data(), 0, row, column),
+                  sizeof(stored));
+      ASSERT_EQ(stored, ToBf16(samples[i]))
           << std::bit_cast<uint32_t>(samples[i]);
     }
   });

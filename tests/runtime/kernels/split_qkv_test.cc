@@ -13,6 +13,7 @@
 
 #include "runtime/base/philox.h"
 #include "tests/runtime/kernels/each_target.h"
+#include "tests/runtime/kernels/kv_places.h"
 #include "tests/runtime/kernels/matrices.h"
 #include "tests/support/random_floats.h"
 #include "tests/support/test_executors.h"
@@ -127,22 +128,22 @@ class SplitProblem {
 class Pages {
  public:
   Pages(const AttentionShape& shape, ElementType type, int32_t rows)
-      : row_bytes_(size_t(shape.head_dim) * BytesOf(type)),
-        kv_{.type = type,
-            .page_size = 3,
-            .key_offset = 40,
-            .value_offset = 40 + shape.num_kv_heads * Stride(),
-            .head_stride = Stride()} {
-    kv_.key_scale_offset = kv_.value_offset + shape.num_kv_heads * Stride();
-    kv_.value_scale_offset =
-        kv_.key_scale_offset + shape.num_kv_heads * kv_.scale_head_stride() + 4;
-    page_bytes_ =
-        static_cast<size_t>(kv_.value_scale_offset +
-                            shape.num_kv_heads * kv_.scale_head_stride() + 24);
+      : head_dim_(shape.head_dim),
+        kv_{.type = type, .page_size = kPageSize, .key_offset = 40} {
+    // Gaps everywhere, which nobody may touch.
+    const int64_t array_bytes = KvArrayBytes(kv_, head_dim_);
+    const int64_t scale_bytes = kPageSize * int64_t{sizeof(float)};
+    kv_.value_offset = kv_.key_offset + array_bytes + 8;
+    kv_.key_scale_offset = kv_.value_offset + array_bytes + 8;
+    kv_.value_scale_offset = kv_.key_scale_offset + scale_bytes + 4;
+    kv_.head_stride = kv_.value_scale_offset + scale_bytes + 24;
+    page_bytes_ = static_cast<size_t>(kv_.key_offset +
+                                      shape.num_kv_heads * kv_.head_stride);
     memory_.assign(page_bytes_ * rows, kUntouched);
-    // Row r has the page r from the end and slot r % 3.
+    // Row r has the page r from the end and slot 3 r % kPageSize.
     for (int32_t r = 0; r < rows; ++r) {
-      slots_.push_back({memory_.data() + (rows - 1 - r) * page_bytes_, r % 3});
+      slots_.push_back(
+          {memory_.data() + (rows - 1 - r) * page_bytes_, 3 * r % kPageSize});
     }
   }
 
@@ -150,35 +151,32 @@ class Pages {
   std::span<const KvSlot> slots() const { return slots_; }
   const std::vector<std::byte>& memory() const { return memory_; }
 
-  // What was stored for a row, as floats.
+  // What was stored for a row, as floats (of int8, without the scale).
   std::vector<float> Read(int32_t row, int32_t head, bool is_key) const {
-    const std::byte* place = Place(row, head, is_key);
     std::vector<float> values;
-    for (size_t i = 0; i < row_bytes_; i += BytesOf(kv_.type)) {
-      if (kv_.type == ElementType::kF32) {
-        std::memcpy(&values.emplace_back(), place + i, sizeof(float));
-      } else if (kv_.type == ElementType::kBf16) {
-        uint16_t bits;
-        std::memcpy(&bits, place + i, sizeof(bits));
-        values.push_back(FromBf16(bits));
-      } else {
-        values.push_back(static_cast<int8_t>(place[i]));  // Without the scale.
-      }
+    for (int32_t i = 0; i < head_dim_; ++i) {
+      values.push_back(FloatAt(Place(row, head, is_key, i)));
     }
     return values;
   }
 
-  // The same, and makes the place one that nobody has touched.
+  // The same, and makes the place one that nobody has touched. What pads a key
+  // must be zeros.
   std::vector<float> Take(int32_t row, int32_t head, bool is_key) {
     std::vector<float> values = Read(row, head, is_key);
-    std::fill_n(Place(row, head, is_key), row_bytes_, kUntouched);
+    const int32_t columns = is_key ? PaddedKeySize(kv_, head_dim_) : head_dim_;
+    for (int32_t i = 0; i < columns; ++i) {
+      std::byte* const place = Place(row, head, is_key, i);
+      if (i >= head_dim_) {
+        EXPECT_EQ(FloatAt(place), 0) << "column " << i;
+      }
+      std::fill_n(place, BytesOf(kv_.type), kUntouched);
+    }
     return values;
   }
   float TakeScale(int32_t row, int32_t head, bool is_key) {
     std::byte* const place =
-        slots_[row].page +
-        (is_key ? kv_.key_scale_offset : kv_.value_scale_offset) +
-        head * kv_.scale_head_stride() + slots_[row].slot * sizeof(float);
+        ScalePlace(kv_, slots_[row].page, head, is_key, slots_[row].slot);
     float scale;
     std::memcpy(&scale, place, sizeof(scale));
     std::fill_n(place, sizeof(scale), kUntouched);
@@ -191,13 +189,27 @@ class Pages {
   }
 
  private:
-  std::byte* Place(int32_t row, int32_t head, bool is_key) const {
-    return slots_[row].page + (is_key ? kv_.key_offset : kv_.value_offset) +
-           head * kv_.head_stride + slots_[row].slot * row_bytes_;
-  }
-  int64_t Stride() const { return static_cast<int64_t>(3 * row_bytes_ + 8); }
+  static constexpr int32_t kPageSize = 8;
 
-  size_t row_bytes_;
+  std::byte* Place(int32_t row, int32_t head, bool is_key,
+                   int32_t column) const {
+    const auto& [page, slot] = slots_[row];
+    return is_key ? KeyPlace(kv_, page, head, slot, column)
+                  : ValuePlace(kv_, page, head, head_dim_, slot, column);
+  }
+  float FloatAt(const std::byte* place) const {
+    if (kv_.type == ElementType::kInt8) return static_cast<int8_t>(*place);
+    if (kv_.type == ElementType::kF32) {
+      float value;
+      std::memcpy(&value, place, sizeof(value));
+      return value;
+    }
+    uint16_t bits;
+    std::memcpy(&bits, place, sizeof(bits));
+    return FromBf16(bits);
+  }
+
+  int32_t head_dim_;
   PagedKv kv_;
   size_t page_bytes_ = 0;
   std::vector<std::byte> memory_;

@@ -118,7 +118,7 @@ TEST_P(BitsTest, DoNotDependOnChunksOrPageSize) {
   for (int32_t chunk : {1, 7, 64, 100}) {
     EXPECT_EQ(RunAlone(*model, tokens, chunk, 16), whole) << chunk;
   }
-  for (int32_t page_size : {1, 8, 32, 128}) {
+  for (int32_t page_size : {8, 24, 32, 128}) {
     EXPECT_EQ(RunAlone(*model, tokens, 50, page_size), whole) << page_size;
   }
 }
