@@ -99,33 +99,35 @@ int64_t IntegerProduct::bytes() const {
                               (scales_.size() + bias_.size()) * sizeof(float));
 }
 
-void IntegerProduct::Run(const Activations& x, int32_t first, int32_t rows,
-                         float* y) const {
+int32_t IntegerProduct::num_panels() const {
+  return static_cast<int32_t>(NumPanels(out_));
+}
+
+void IntegerProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
+                              int32_t panel, float* y) const {
   CHECK(x.type() == ElementType::kInt8);
   CHECK(x.has_group_sums() || type_ == ElementType::kInt8);
-  const size_t panel_bytes = num_groups_ * group_bytes();
-  for (int32_t column = 0; column < out_; column += kPanelColumns) {
-    const IntegerPanel panel{
-        .panel = packed_.data() + column / kPanelColumns * panel_bytes,
-        .group_bytes = group_bytes(),
-        .num_groups = num_groups_,
-        .affine = grid_ == Int4Grid::kAffine,
-        .scales = scales_.data() + column,
-        .bias = bias_.data() + column,
-        .x = reinterpret_cast<const int8_t*>(x.row(first)),
-        .x_stride = x.row_bytes(),
-        .row_scales = x.scales() + first,
-        .row_sums = x.row_sums() + first,
-        .group_sums = x.group_sums(first),
-        .rows = rows,
-        .y = y + column,
-        .y_stride = out_,
-        .cols = std::min(kPanelColumns, out_ - column)};
-    if (type_ == ElementType::kInt8) {
-      MultiplyInt8Panel(panel);
-    } else {
-      MultiplyInt4Panel(panel);
-    }
+  const int32_t column = panel * kPanelColumns;
+  const IntegerPanel input{
+      .panel = packed_.data() + size_t(panel) * num_groups_ * group_bytes(),
+      .group_bytes = group_bytes(),
+      .num_groups = num_groups_,
+      .affine = grid_ == Int4Grid::kAffine,
+      .scales = scales_.data() + column,
+      .bias = bias_.data() + column,
+      .x = reinterpret_cast<const int8_t*>(x.row(first)),
+      .x_stride = x.row_bytes(),
+      .row_scales = x.scales() + first,
+      .row_sums = x.row_sums() + first,
+      .group_sums = x.group_sums(first),
+      .rows = rows,
+      .y = y + column,
+      .y_stride = out_,
+      .cols = std::min(kPanelColumns, out_ - column)};
+  if (type_ == ElementType::kInt8) {
+    MultiplyInt8Panel(input);
+  } else {
+    MultiplyInt4Panel(input);
   }
 }
 

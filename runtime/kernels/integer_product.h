@@ -44,8 +44,13 @@ class IntegerProduct {
 
   int64_t bytes() const;
 
-  // Rows [first, first + rows) of x, of int8; y: dense [rows, out].
-  void Run(const Activations& x, int32_t first, int32_t rows, float* y) const;
+  // Panels are 64 columns, but for the last, which may have fewer.
+  int32_t num_panels() const;
+
+  // Rows [first, first + rows) of x, of int8; writes the columns of one panel
+  // of y: dense [rows, out].
+  void RunPanel(const Activations& x, int32_t first, int32_t rows,
+                int32_t panel, float* y) const;
 
  private:
   size_t group_bytes() const;

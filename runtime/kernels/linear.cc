@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -33,10 +34,26 @@ int32_t RoundUpRows(int32_t rows, int32_t max_rows) {
 class Linear::Slice {
  public:
   virtual ~Slice() = default;
-  // y, a dense [RoundUpRows(rows), cols] array, = x[first ..] W^T + b.
+  // The parts of its columns, which several threads may compute.
+  virtual int32_t num_parts() const { return 1; }
+  // y, a dense [RoundUpRows(rows), cols] array, = x[first ..] W^T + b, in the
+  // columns of one part.
   virtual void Forward(const Activations& x, int32_t first, int32_t rows,
-                       float* y) = 0;
+                       int32_t part, float* y) = 0;
   virtual int64_t bytes() const = 0;
+
+  // After StartParts, all parts are done when all calls of DoParts, by any
+  // threads, are.
+  void StartParts() { next_part_.store(0, std::memory_order_relaxed); }
+  void DoParts(const Activations& x, int32_t first, int32_t rows, float* y) {
+    for (int32_t part; (part = next_part_.fetch_add(
+                            1, std::memory_order_relaxed)) < num_parts();) {
+      Forward(x, first, rows, part, y);
+    }
+  }
+
+ private:
+  std::atomic<int32_t> next_part_ = 0;
 };
 
 namespace {
@@ -158,7 +175,7 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
   void Forward(const Activations& x, int32_t first, int32_t rows,
-               float* y) override {
+               int32_t /*part*/, float* y) override {
     const auto bucket =
         std::lower_bound(buckets_.begin(), buckets_.end(), rows);
     std::optional<Product>& product = products_[bucket - buckets_.begin()];
@@ -255,7 +272,7 @@ class PortableSlice final : public Linear::Slice {
   }
 
   void Forward(const Activations& x, int32_t first, int32_t rows,
-               float* y) override {
+               int32_t /*part*/, float* y) override {
     product_.Run(x.row(first), rows, y);
   }
 
@@ -276,9 +293,10 @@ class IntegerSlice final : public Linear::Slice {
     product_.SetBias(columns.bias());
   }
 
-  void Forward(const Activations& x, int32_t first, int32_t rows,
+  int32_t num_parts() const override { return product_.num_panels(); }
+  void Forward(const Activations& x, int32_t first, int32_t rows, int32_t part,
                float* y) override {
-    product_.Run(x, first, rows, y);
+    product_.RunPanel(x, first, rows, part, y);
   }
 
   int64_t bytes() const override { return product_.bytes(); }
@@ -318,11 +336,11 @@ bool PassesSelfCheck(ElementType type) {
     x.EndRow(row, 0);
   }
   std::vector<float> all(kMaxRows * kOut);
-  slice.Forward(x, 0, kMaxRows, all.data());
+  slice.Forward(x, 0, kMaxRows, 0, all.data());
   for (const int32_t count : {1, 2, 7, 16}) {
     std::vector<float> some(kMaxRows * kOut);
     for (int32_t row = 0; row + count <= kMaxRows; row += count) {
-      slice.Forward(x, row, count, some.data());
+      slice.Forward(x, row, count, 0, some.data());
       if (std::memcmp(some.data(), all.data() + row * kOut,
                       count * kOut * sizeof(float)) != 0) {
         return false;
@@ -424,11 +442,17 @@ void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
   CHECK_LE(first + RoundUpRows(rows, max_rows_), x.max_rows());
   CHECK_EQ(y.max_rows(), max_rows_);
   CHECK(y.cuts() == cuts_);
-  executor_->ParallelFor(
-      static_cast<int>(slices_.size()), [&](int slice, int /*worker*/) {
-        HoldOpenMpToOneThread();
-        slices_[slice]->Forward(x, first, rows, y.block_data(slice));
-      });
+  for (const auto& slice : slices_) slice->StartParts();
+  // Everybody begins with a slice of their own, which is read from the front,
+  // and helps with the others' afterwards.
+  const int num_slices = static_cast<int>(slices_.size());
+  executor_->ParallelFor(num_slices, [&](int task, int /*worker*/) {
+    HoldOpenMpToOneThread();
+    for (int i = 0; i < num_slices; ++i) {
+      const int slice = (task + i) % num_slices;
+      slices_[slice]->DoParts(x, first, rows, y.block_data(slice));
+    }
+  });
 }
 
 }  // namespace folio

@@ -62,7 +62,9 @@ struct Product {
 
   std::vector<float> Run(const Activations& x, int32_t first, int32_t rows) {
     std::vector<float> y(rows * bias.size());
-    product.Run(x, first, rows, y.data());
+    for (int32_t i = 0; i < product.num_panels(); ++i) {
+      product.RunPanel(x, first, rows, i, y.data());
+    }
     return y;
   }
 
@@ -147,7 +149,7 @@ TEST(IntegerProductTest, GreatestSumsAreExact) {
     IntegerProduct product(ElementType::kInt8, Int4Grid::kSymmetric, kIn, 1);
     product.PackRows(0, weights);
     float y = 0;
-    product.Run(x, 0, 1, &y);
+    product.RunPanel(x, 0, 1, 0, &y);
     EXPECT_EQ(y, -127.0f * 127.0f * kIn);
   });
 }
