@@ -87,12 +87,14 @@ class Prefetcher {
         [&](const std::byte* page, int32_t slot, int32_t, int32_t count) {
           const std::byte* const keys = page + kv.key_offset;
           if (kv.page_size <= kBlock) {
-            Add(keys, key_bytes, kBytesAtOnce);
+            Add(keys, key_bytes);
           } else {
-            Add(keys + slot * sizeof(uint32_t), key_bytes, key_stride);
+            for (int32_t row = 0; row < key_bytes; row += key_stride) {
+              Add(keys + row + slot * sizeof(uint32_t),
+                  count * sizeof(uint32_t));
+            }
           }
-          Add(page + kv.value_offset + slot * row_bytes, count * row_bytes,
-              kBytesAtOnce);
+          Add(page + kv.value_offset + slot * row_bytes, count * row_bytes);
           if (kv.type != ElementType::kInt8) return;
           hwy::Prefetch(page + kv.key_scale_offset + slot * sizeof(float));
           hwy::Prefetch(page + kv.value_scale_offset + slot * sizeof(float));
@@ -124,8 +126,10 @@ class Prefetcher {
   }
 
  private:
-  void Add(const std::byte* begin, int32_t size, int32_t step) {
-    for (int32_t i = 0; i < size; i += step) pieces_[size_++] = begin + i;
+  void Add(const std::byte* begin, int32_t size) {
+    for (int32_t i = 0; i < size; i += kBytesAtOnce) {
+      pieces_[size_++] = begin + i;
+    }
   }
 
   const std::byte** const pieces_;

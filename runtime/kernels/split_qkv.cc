@@ -126,7 +126,7 @@ class RowSplitter {
   // A head in the type of K/V, and zeros up to a whole dword.
   struct StoredRow {
     alignas(kCacheLineBytes) std::byte elements[(kMaxHeadDim + 1) * 4];
-    float scale;  // Of int8.
+    float scale = 0;  // Of int8.
   };
 
   // REQUIRES: zeros follow the head, up to a whole vector.
