@@ -10,7 +10,6 @@
 
 #include <cstring>
 
-#include "runtime/kernels/bf16.h"
 #include "runtime/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,80 +23,75 @@ using WordV = hn::Vec<Words>;
 constexpr int32_t kVectorsAtOnce = kLanes == 16 ? 4 : 2;
 
 // How two matrices are multiplied is a policy. The left one has lines of
-// Elements; the right one rows of dwords, each of which meets one Element (and
-// is a float: FloatDots), or two that are neighbours (and is two of the same).
+// Elements; the right one rows of dwords, each of which is a float and meets
+// one Element (FloatDots), or two of bf16, which meet two that are neighbours.
+// A row is multiplied in kParts parts, one after the other.
 //
-//   Load(b)              kLanes dwords of a row of the right matrix
-//   Broadcast(a, k)      what meets row k of it, from a line, in all lanes
-//   Add(a, b, sum)       sum + a * b in each lane
-//   StoreElement(x, to)  kLanes elements of a line, rounded; returns what they
-//                        have become
+//   Load<part>(b)           kLanes dwords of a row of the right matrix
+//   Broadcast<part>(a, k)   what meets them in row k, from a line, in all lanes
+//   Add(a, b, sum)          sum + a * b in each lane
+//   StoreElements(x, to)    kLanes elements of a line, rounded; returns what
+//                           they have become
 //
 // kLines is how many lines one inner loop holds in registers.
 struct FloatDots {
   using Element = float;
   static constexpr int32_t kLines = kLanes == 16 ? 6 : 4;
   static constexpr int32_t kElementsPerDword = 1;
+  static constexpr int32_t kParts = 1;
 
+  template <int32_t kPart>
   static HWY_INLINE V Load(const uint32_t* b) {
     return hn::BitCast(FloatTag(), hn::LoadU(Words(), b));
   }
+  template <int32_t kPart>
   static HWY_INLINE V Broadcast(const float* a, size_t k) {
     return hn::Set(FloatTag(), a[k]);
   }
   static HWY_INLINE V Add(V a, V b, V sum) { return hn::MulAdd(a, b, sum); }
   static HWY_INLINE V StoreElements(V x, float* to) {
-    hn::Store(x, FloatTag(), to);
+    hn::StoreU(x, FloatTag(), to);
     return x;
   }
 };
 
-// Elements are the bits of bf16. Their products are exact in f32; the second
-// of a pair is added after the first, by fused multiply-adds where there are.
-struct EmulatedPairs {
-  using Element = uint16_t;
-  static constexpr int32_t kLines = 4;
+// Numbers of bf16, kept as floats, times pairs of bf16: the first of each pair
+// is one part, the second the other. Their products are exact in f32.
+struct FloatPairs : FloatDots {
   static constexpr int32_t kElementsPerDword = 2;
+  static constexpr int32_t kParts = 2;
 
-  // (Constructors that the compiler made would not be for the target.)
-  struct Pair {
-    HWY_INLINE Pair() {}
-    HWY_INLINE Pair(V a, V b) : first(a), second(b) {}
-    V first;
-    V second;
-  };
-
-  static HWY_INLINE Pair Load(const uint32_t* b) {
-    const Words words;
-    const WordV pair = hn::LoadU(words, b);
-    return {
-        hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pair)),
-        hn::BitCast(FloatTag(), hn::And(pair, hn::Set(words, 0xFFFF0000u)))};
+  template <int32_t kPart>
+  static HWY_INLINE V Load(const uint32_t* b) {
+    const WordV pair = hn::LoadU(Words(), b);
+    return hn::BitCast(
+        FloatTag(), kPart == 0 ? hn::ShiftLeft<16>(pair)
+                               : hn::And(pair, hn::Set(Words(), 0xFFFF0000u)));
   }
-  static HWY_INLINE Pair Broadcast(const uint16_t* a, size_t k) {
-    return {hn::Set(FloatTag(), FromBf16(a[2 * k])),
-            hn::Set(FloatTag(), FromBf16(a[2 * k + 1]))};
+  template <int32_t kPart>
+  static HWY_INLINE V Broadcast(const float* a, size_t k) {
+    return hn::Set(FloatTag(), a[2 * k + kPart]);
   }
-  static HWY_INLINE V Add(const Pair& a, const Pair& b, V sum) {
-    return hn::MulAdd(a.second, b.second, hn::MulAdd(a.first, b.first, sum));
-  }
-  static HWY_INLINE V StoreElements(V x, uint16_t* to) {
-    HWY_NAMESPACE::StoreElements(x, to);
-    return LoadElements(to);
+  static HWY_INLINE V StoreElements(V x, float* to) {
+    return FloatDots::StoreElements(RoundToBf16(x), to);
   }
 };
 
 #if HWY_TARGET == HWY_AVX3_DL
-// As EmulatedPairs by the instructions of AVX512_BF16, which Highway's targets
-// do not have and the CPU must. They take numbers below the normal ones as 0.
+// Pairs of bf16 times pairs of bf16 by the instructions of AVX512_BF16, which
+// Highway's targets do not have and the CPU must. Products are exact in f32;
+// numbers below the normal ones count as 0.
 struct DotPairs {
   using Element = uint16_t;
   static constexpr int32_t kLines = 6;
   static constexpr int32_t kElementsPerDword = 2;
+  static constexpr int32_t kParts = 1;
 
+  template <int32_t kPart>
   static HWY_INLINE WordV Load(const uint32_t* b) {
     return hn::LoadU(Words(), b);
   }
+  template <int32_t kPart>
   static HWY_INLINE WordV Broadcast(const uint16_t* a, size_t k) {
     uint32_t pair;
     std::memcpy(&pair, a + 2 * k, sizeof(pair));
@@ -135,22 +129,26 @@ HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
       sum[l][v] = hn::Load(d, c + l * c_stride + column + v * kLanes);
     }
   }
-  const size_t first_piece = prefetcher.Take(end - begin);
-  for (size_t k = begin; k < end; ++k) {
-    prefetcher.AskFor(first_piece + k - begin);
-    decltype(P::Load(b.At(0, 0))) right[kVectors];
+  const auto add_part = [&]<int32_t kPart>(size_t k) {
+    decltype(P::template Load<kPart>(b.At(0, 0))) right[kVectors];
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
-      right[v] = P::Load(b.At(k, column + v * kLanes));
+      right[v] = P::template Load<kPart>(b.At(k, column + v * kLanes));
     }
 #pragma GCC unroll 8
     for (int32_t l = 0; l < kLines; ++l) {
-      const auto left = P::Broadcast(a + l * a_stride, k);
+      const auto left = P::template Broadcast<kPart>(a + l * a_stride, k);
 #pragma GCC unroll 4
       for (int32_t v = 0; v < kVectors; ++v) {
         sum[l][v] = P::Add(left, right[v], sum[l][v]);
       }
     }
+  };
+  const size_t first_piece = prefetcher.Take(end - begin);
+  for (size_t k = begin; k < end; ++k) {
+    prefetcher.AskFor(first_piece + k - begin);
+    add_part.template operator()<0>(k);
+    if constexpr (P::kParts == 2) add_part.template operator()<1>(k);
   }
 #pragma GCC unroll 8
   for (int32_t l = 0; l < kLines; ++l) {

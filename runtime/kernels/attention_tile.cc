@@ -162,6 +162,8 @@ class TileKernel {
     return reinterpret_cast<Element*>(s_.q) + line * q_stride_;
   }
 
+  // (Whole vectors: what they write beyond a line is the next one's, and the
+  // last one has room.)
   void RoundQueries() {
     const size_t dim = tile_.head_dim;
     for (int32_t line = 0; line < num_lines_; ++line) {
@@ -169,7 +171,7 @@ class TileKernel {
                           size_t(line / tile_.group) * tile_.q_stride +
                           line % tile_.group * dim;
       ForEachPiece(dim, [&](size_t i, size_t n) {
-        StorePart(LoadPart(from + i, n), q(line) + i, n);
+        P::StoreElements(LoadPart(from + i, n), q(line) + i);
       });
       std::fill(q(line) + dim, q(line) + q_stride_, Element{0});
     }
@@ -311,7 +313,7 @@ void AttendOnTarget(const AttentionTile& tile, const AttentionTile* next,
     return;
   }
 #endif
-  AttendInPairs<EmulatedPairs>(tile, next, scratch);
+  AttendInPairs<FloatPairs>(tile, next, scratch);
 }
 
 void MergeOnTarget(const AttentionPart& from, int32_t head_dim,

@@ -40,17 +40,26 @@ HWY_INLINE V LoadElements(const uint16_t* from) {
 HWY_INLINE void StoreElements(V value, float* to) {
   hn::StoreU(value, FloatTag(), to);
 }
-HWY_INLINE void StoreElements(V value, uint16_t* to) {
+// The bits of `value` rounded to bf16, in the upper halves; anything below.
+HWY_INLINE auto RoundedBits(V value) {
   const hn::RebindToUnsigned<FloatTag> words;
-  const hn::RebindToSigned<FloatTag> numbers;
-  const hn::Rebind<uint16_t, FloatTag> halves;
   const auto bits = hn::BitCast(words, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
   const auto rounded = hn::Add(hn::Add(bits, hn::Set(words, 0x7FFF)), odd);
   const auto quiet = hn::Or(bits, hn::Set(words, 0x400000));
   const auto is_nan = hn::RebindMask(words, hn::IsNaN(value));
-  const auto upper = hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));
+  return hn::IfThenElse(is_nan, quiet, rounded);
+}
+HWY_INLINE V RoundToBf16(V value) {
+  const hn::RebindToUnsigned<FloatTag> words;
+  return hn::BitCast(FloatTag(),
+                     hn::And(RoundedBits(value), hn::Set(words, 0xFFFF0000u)));
+}
+HWY_INLINE void StoreElements(V value, uint16_t* to) {
+  const hn::RebindToSigned<FloatTag> numbers;
+  const hn::Rebind<uint16_t, FloatTag> halves;
   // (Narrowing saturates, and these fit.)
+  const auto upper = hn::ShiftRight<16>(RoundedBits(value));
   hn::StoreU(hn::DemoteTo(halves, hn::BitCast(numbers, upper)), halves, to);
 }
 
