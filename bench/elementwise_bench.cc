@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "runtime/base/executor.h"
 #include "runtime/kernels/activations.h"
+#include "runtime/kernels/aligned_array.h"
 #include "runtime/kernels/column_blocks.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/rotary.h"
+#include "runtime/kernels/split_qkv.h"
 
 namespace folio {
 namespace {
@@ -72,6 +76,41 @@ void GeluErfOf(benchmark::State& state) {
   Count(state, kFfn);
 }
 BENCHMARK(GeluErfOf);
+
+// 9 heads and 3 KV heads of 64, to pages of 16 slots.
+void SplitQkvOf(benchmark::State& state) {
+  constexpr int32_t kPage = 16;
+  const AttentionShape shape{.num_heads = 9, .num_kv_heads = 3, .head_dim = 64};
+  SerialExecutor executor;
+  const ColumnBlocks qkv(kRows, ColumnBlocks::EvenCuts(15 * 64, 2));
+  Rotary rotary(RopeFrequencies(64, 10000, {}), /*context_length=*/512, kRows);
+  std::vector<int32_t> positions(kRows);
+  std::iota(positions.begin(), positions.end(), 100);
+  rotary.SetPositions(positions, executor);
+  const ElementType type = static_cast<ElementType>(state.range(0));
+  const int64_t array_bytes = int64_t{kPage} * 64 * BytesOf(type);
+  const int64_t scale_bytes = kPage * sizeof(float);
+  const PagedKv kv{.type = type,
+                   .page_size = kPage,
+                   .value_offset = array_bytes,
+                   .head_stride = 2 * (array_bytes + scale_bytes),
+                   .key_scale_offset = 2 * array_bytes,
+                   .value_scale_offset = 2 * array_bytes + scale_bytes};
+  // Every row is another sequence's.
+  std::vector<AlignedArray<std::byte>> pages;
+  std::vector<KvSlot> slots;
+  for (int32_t row = 0; row < kRows; ++row) {
+    pages.emplace_back(3 * kv.head_stride);
+    slots.push_back({pages.back().data(), row % kPage});
+  }
+  std::vector<float> q(kRows * kHidden);
+  for (auto unused : state) {
+    SplitQkv(qkv, kRows, shape, {.rotary = &rotary}, kv, slots, q, executor);
+    benchmark::ClobberMemory();
+  }
+  Count(state, 15 * 64);
+}
+BENCHMARK(SplitQkvOf)->ArgName("kv")->DenseRange(0, 2);
 
 }  // namespace
 }  // namespace folio
