@@ -54,7 +54,8 @@ class Products {
   void Run(int32_t rows) {
     for (size_t i = 0; i < linears_.size(); ++i) {
       const size_t part = i % std::size(kLayer);
-      linears_[i]->Forward(x_[part], 0, rows, y_[part]);
+      linears_[i]->Forward(x_[part], 0, rows, y_[part],
+                           linears_[(i + 1) % linears_.size()].get());
     }
   }
 

@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "runtime/kernels/aligned_array.h"
 #include "runtime/kernels/vectors-inl.h"
 
 // Compiled once for each target; what does not depend on it, once.
@@ -20,14 +21,22 @@ namespace {
 
 constexpr int32_t kGroup = Int4Group::kSize;
 
-// Groups whose codes are spread out at a time, for many rows: 16 KiB.
-constexpr int32_t kChunkGroups = 8;
+// For many rows, groups of int4 are spread out: codes as int8 has them, steps
+// and minimums as floats.
+constexpr size_t kFloatLineBytes = kPanelColumns * sizeof(float);
+constexpr size_t kSpreadBytes = kInt8GroupBytes + 2 * kFloatLineBytes;
 
-// Groups [first, first + count) of a panel; `codes` as int8 has them, or null.
+// The most groups that are spread out at a time: 45 KiB. More fall out of the
+// nearer caches, with fewer y is written more often.
+constexpr int32_t kMostChunkGroups = 18;
+
+// Groups [first, first + count) of a panel, and where they begin, spread out or
+// as they are.
 struct Groups {
   int32_t first;
   int32_t count;
-  const uint8_t* codes;
+  const uint8_t* data;
+  std::span<const uint8_t> next;  // What is multiplied after them.
 };
 
 }  // namespace
@@ -48,6 +57,9 @@ constexpr int32_t kVectors = kLanes == 16 ? 4 : kLanes == 1 ? 1 : 2;
 constexpr int32_t kHalfVectors = std::max(1, kVectors / 2);
 constexpr int32_t kInt8Rows = kLanes == 16 ? 6 : 2;
 constexpr int32_t kInt4Rows = kLanes == 16 ? 3 : 2;
+// (More rows and fewer columns: less to load for each sum.)
+constexpr int32_t kSpreadRows = kLanes == 16 ? 6 : 2;
+constexpr int32_t kSpreadVectors = kHalfVectors;
 
 // acc += the sum of each dword's four products of an unsigned weight and a
 // signed x, exactly. `Factor` is x as that needs it, the same in all lanes.
@@ -147,6 +159,35 @@ HWY_INLINE V LoadF16(const uint8_t* from) {
       hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
 }
 
+// Pieces of at most kMost.
+template <int32_t kMost>
+int32_t NumPieces(int32_t size) {
+  return (size + kMost - 1) / kMost;
+}
+
+// Asks for what is multiplied next while something is multiplied by `pieces`
+// pieces of rows, evenly, a part with each of its groups: so memory is hardly
+// waited for, and hardly rests.
+class Ahead {
+ public:
+  Ahead(std::span<const uint8_t> next, int32_t pieces, int32_t piece,
+        int32_t groups)
+      : at_(next.data() + next.size() / pieces * piece),
+        step_(next.size() / pieces / groups) {}
+
+  HWY_INLINE void Ask() {
+    constexpr int kSecondLevel = 2;  // The first has no room for it.
+    for (size_t i = 0; i < step_; i += kCacheLineBytes) {
+      __builtin_prefetch(at_ + i, /*rw=*/0, kSecondLevel);
+    }
+    at_ += step_;
+  }
+
+ private:
+  const uint8_t* at_;
+  const size_t step_;
+};
+
 // acc[kRows][kVectors] += one line of weights times four elements of each row.
 template <int32_t kRows, int32_t kVectors>
 HWY_INLINE void DotLine(const I* weights, const int8_t* x, size_t x_stride,
@@ -168,6 +209,15 @@ HWY_INLINE void DotInt8Line(const uint8_t* codes, const int8_t* x,
     weights[v] = LoadCodes(codes + size_t(v) * kLanes * 4);
   }
   DotLine<kRows, kVectors>(weights, x, x_stride, acc);
+}
+
+template <int32_t kRows, int32_t kVectors>
+HWY_INLINE void DotInt8Group(const uint8_t* codes, const int8_t* x,
+                             size_t x_stride, I (&acc)[kRows][kVectors]) {
+  for (int32_t line = 0; line < kGroupLines; ++line) {
+    DotInt8Line<kRows, kVectors>(codes + line * kLineBytes, x + line * 4,
+                                 x_stride, acc);
+  }
 }
 
 // A group of int4, whose codes begin at `codes`.
@@ -221,21 +271,20 @@ class Target {
 
 // Rows [row, row + kRows) times a panel of int8.
 template <int32_t kRows, int32_t kVectors>
-HWY_NOINLINE void Int8Rows(const IntegerPanel& p, int32_t row) {
+HWY_NOINLINE void Int8Rows(const IntegerPanel& p, int32_t row, Ahead ahead) {
   const FloatTag d;
   Target<kRows> target(p, row, /*load=*/false);
   const int8_t* x = p.x + row * p.x_stride;
-  const int32_t num_lines = p.num_groups * kGroupLines;
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
     I acc[kRows][kVectors];
     for (int32_t r = 0; r < kRows; ++r) {
       // Codes are 128 too great.
       for (I& a : acc[r]) a = hn::Set(IntTag(), -128 * p.row_sums[row + r]);
     }
-    const uint8_t* codes = p.panel + size_t(c) * 4;
-    for (int32_t line = 0; line < num_lines; ++line) {
-      DotInt8Line<kRows, kVectors>(codes + line * kLineBytes,
-                                   x + size_t(line) * 4, p.x_stride, acc);
+    for (int32_t g = 0; g < p.num_groups; ++g) {
+      ahead.Ask();
+      DotInt8Group<kRows, kVectors>(p.panel + g * kInt8GroupBytes + c * 4,
+                                    x + size_t(g) * kGroup, p.x_stride, acc);
     }
     for (int32_t r = 0; r < kRows; ++r) {
       const V row_scale = hn::Set(d, p.row_scales[row + r]);
@@ -250,19 +299,33 @@ HWY_NOINLINE void Int8Rows(const IntegerPanel& p, int32_t row) {
   }
 }
 
+// The steps, or minimums, of a group's columns, and the next line of them.
+template <bool kSpread>
+HWY_INLINE V LoadSteps(const uint8_t* steps, int32_t column) {
+  if constexpr (kSpread) {
+    return hn::LoadU(FloatTag(),
+                     reinterpret_cast<const float*>(steps) + column);
+  } else {
+    return LoadF16(steps + size_t(column) * 2);
+  }
+}
+
 // f[kRows][kVectors] += a group's step (and minimum) times its exact sums.
-template <int32_t kRows, int32_t kVectors, bool kAffine>
-HWY_INLINE void AddGroup(const uint8_t* steps, const int32_t* group_sums,
-                         int32_t num_groups, const I (&acc)[kRows][kVectors],
+template <int32_t kRows, int32_t kVectors, bool kAffine, bool kSpread>
+HWY_INLINE void AddGroup(const uint8_t* steps, int32_t column,
+                         const int32_t* group_sums, int32_t num_groups,
+                         const I (&acc)[kRows][kVectors],
                          V (&f)[kRows][kVectors]) {
   const FloatTag d;
+  const uint8_t* const minimums =
+      steps + (kSpread ? kFloatLineBytes : kF16LineBytes);
   for (int32_t v = 0; v < kVectors; ++v) {
-    const V step = LoadF16(steps + size_t(v) * kLanes * 2);
+    const V step = LoadSteps<kSpread>(steps, column + v * kLanes);
     for (int32_t r = 0; r < kRows; ++r) {
       f[r][v] = hn::MulAdd(hn::ConvertTo(d, acc[r][v]), step, f[r][v]);
     }
     if constexpr (kAffine) {
-      const V minimum = LoadF16(steps + kF16LineBytes + size_t(v) * kLanes * 2);
+      const V minimum = LoadSteps<kSpread>(minimums, column + v * kLanes);
       for (int32_t r = 0; r < kRows; ++r) {
         const float sum =
             static_cast<float>(group_sums[size_t(r) * num_groups]);
@@ -274,12 +337,14 @@ HWY_INLINE void AddGroup(const uint8_t* steps, const int32_t* group_sums,
 
 // Rows [row, row + kRows) times some groups of a panel of int4; y holds the sum
 // over the groups before them.
-template <int32_t kRows, int32_t kVectors, bool kAffine>
+template <int32_t kRows, int32_t kVectors, bool kAffine, bool kSpread>
 HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
-                           int32_t row) {
+                           int32_t row, Ahead ahead) {
   const FloatTag d;
   const bool is_first = groups.first == 0;
   const bool is_last = groups.first + groups.count == p.num_groups;
+  const size_t group_bytes = kSpread ? kSpreadBytes : p.group_bytes;
+  constexpr size_t kCodeBytes = kSpread ? kInt8GroupBytes : kInt4CodeBytes;
   Target<kRows> target(p, row, /*load=*/!is_first);
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
     V f[kRows][kVectors];
@@ -290,8 +355,9 @@ HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
       }
     }
     for (int32_t i = 0; i < groups.count; ++i) {
+      ahead.Ask();
       const int32_t g = groups.first + i;
-      const uint8_t* const group = p.panel + g * p.group_bytes;
+      const uint8_t* const group = groups.data + i * group_bytes;
       const int32_t* const sums = p.group_sums + size_t(row) * p.num_groups + g;
       const int8_t* const x = p.x + row * p.x_stride + size_t(g) * kGroup;
       I acc[kRows][kVectors];
@@ -300,19 +366,15 @@ HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
         const int32_t start = kAffine ? 0 : -8 * sums[size_t(r) * p.num_groups];
         for (I& a : acc[r]) a = hn::Set(IntTag(), start);
       }
-      if (groups.codes == nullptr) {
-        DotInt4Group<kRows, kVectors>(group + size_t(c) * 4, x, p.x_stride,
+      if constexpr (kSpread) {
+        DotInt8Group<kRows, kVectors>(group + size_t(c) * 4, x, p.x_stride,
                                       acc);
       } else {
-        const uint8_t* codes =
-            groups.codes + i * kInt8GroupBytes + size_t(c) * 4;
-        for (int32_t line = 0; line < kGroupLines; ++line) {
-          DotInt8Line<kRows, kVectors>(codes + line * kLineBytes, x + line * 4,
-                                       p.x_stride, acc);
-        }
+        DotInt4Group<kRows, kVectors>(group + size_t(c) * 4, x, p.x_stride,
+                                      acc);
       }
-      AddGroup<kRows, kVectors, kAffine>(group + kInt4CodeBytes + size_t(c) * 2,
-                                         sums, p.num_groups, acc, f);
+      AddGroup<kRows, kVectors, kAffine, kSpread>(group + kCodeBytes, c, sums,
+                                                  p.num_groups, acc, f);
     }
     for (int32_t r = 0; r < kRows; ++r) {
       const V row_scale = hn::Set(d, p.row_scales[row + r]);
@@ -327,7 +389,7 @@ HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
   }
 }
 
-// Calls body<count>(row) for pieces of [0, rows) of at most kMost rows.
+// Calls body<count>(row) for the NumPieces<kMost>(rows) pieces of [0, rows).
 template <int32_t kMost, typename Body>
 HWY_INLINE void InPieces(int32_t rows, const Body& body) {
   int32_t row = 0;
@@ -353,7 +415,9 @@ HWY_INLINE void InPieces(int32_t rows, const Body& body) {
 template <int32_t kVectors>
 void MultiplyInt8(const IntegerPanel& p) {
   InPieces<kInt8Rows>(p.rows, [&]<int32_t kRows>(int32_t row) {
-    Int8Rows<kRows, kVectors>(p, row);
+    Int8Rows<kRows, kVectors>(p, row,
+                              Ahead(p.next, NumPieces<kInt8Rows>(p.rows),
+                                    row / kInt8Rows, p.num_groups));
   });
 }
 
@@ -365,50 +429,76 @@ void Int8Panel(const IntegerPanel& p) {
   }
 }
 
-template <int32_t kVectors>
+template <int32_t kMostRows, int32_t kVectors, bool kSpread>
 void MultiplyInt4(const IntegerPanel& p, const Groups& groups) {
-  InPieces<kInt4Rows>(p.rows, [&]<int32_t kRows>(int32_t row) {
+  const int32_t parts = NumPieces<kVectors * kLanes>(p.cols);
+  InPieces<kMostRows>(p.rows, [&]<int32_t kRows>(int32_t row) {
+    const Ahead ahead(groups.next, NumPieces<kMostRows>(p.rows),
+                      row / kMostRows, groups.count * parts);
     if (p.affine) {
-      Int4Rows<kRows, kVectors, true>(p, groups, row);
+      Int4Rows<kRows, kVectors, true, kSpread>(p, groups, row, ahead);
     } else {
-      Int4Rows<kRows, kVectors, false>(p, groups, row);
+      Int4Rows<kRows, kVectors, false, kSpread>(p, groups, row, ahead);
     }
   });
 }
 
-void MultiplyInt4Groups(const IntegerPanel& p, const Groups& groups) {
-  if (p.cols <= kHalfVectors * kLanes) {
-    MultiplyInt4<kHalfVectors>(p, groups);
-  } else {
-    MultiplyInt4<kVectors>(p, groups);
+void SpreadLine(const uint8_t* from, uint8_t* to) {
+  for (int32_t i = 0; i < kPanelColumns; i += kLanes) {
+    hn::Store(LoadF16(from + size_t(i) * 2), FloatTag(),
+              reinterpret_cast<float*>(to) + i);
   }
 }
 
-// Codes of int4 as int8 has them.
-HWY_INLINE void SpreadCodes(const IntegerPanel& p, int32_t first, int32_t count,
-                            uint8_t* out) {
+void SpreadGroups(const IntegerPanel& p, int32_t first, int32_t count,
+                  uint8_t* out) {
   for (int32_t g = 0; g < count; ++g) {
-    const uint8_t* codes = p.panel + (first + g) * p.group_bytes;
+    const uint8_t* from = p.panel + (first + g) * p.group_bytes;
     for (size_t i = 0; i < kInt4CodeBytes; i += size_t(kLanes) * 4) {
-      const Halves halves = Split(LoadCodes(codes + i));
+      const Halves halves = Split(LoadCodes(from + i));
       StoreCodes(halves.low, out + i);
       StoreCodes(halves.high, out + kInt4CodeBytes + i);
     }
-    out += kInt8GroupBytes;
+    from += kInt4CodeBytes;
+    SpreadLine(from, out + kInt8GroupBytes);
+    if (p.affine) {
+      SpreadLine(from + kF16LineBytes, out + kInt8GroupBytes + kFloatLineBytes);
+    }
+    out += kSpreadBytes;
   }
+}
+
+// The `count` groups from `first` on, as far as there are; after the last, the
+// first ones of the next panel.
+std::span<const uint8_t> AfterGroups(const IntegerPanel& p, int32_t first,
+                                     int32_t count) {
+  const auto rest = first == p.num_groups
+                        ? p.next
+                        : std::span(p.panel, p.num_groups * p.group_bytes)
+                              .subspan(first * p.group_bytes);
+  return rest.first(std::min(rest.size(), count * p.group_bytes));
 }
 
 bool HasDotProducts() { return HWY_TARGET == HWY_AVX3_DL; }
 
 void Int4Panel(const IntegerPanel& p) {
   if (p.rows <= kInt4Rows) {
-    return MultiplyInt4Groups(p, {0, p.num_groups, nullptr});
+    const Groups all = {0, p.num_groups, p.panel, p.next};
+    if (p.cols <= kHalfVectors * kLanes) {
+      MultiplyInt4<kInt4Rows, kHalfVectors, /*kSpread=*/false>(p, all);
+    } else {
+      MultiplyInt4<kInt4Rows, kVectors, /*kSpread=*/false>(p, all);
+    }
+    return;
   }
-  HWY_ALIGN uint8_t codes[kChunkGroups * kInt8GroupBytes];
-  for (int32_t first = 0; first < p.num_groups; first += kChunkGroups) {
-    const int32_t count = std::min(kChunkGroups, p.num_groups - first);
-    SpreadCodes(p, first, count, codes);
-    MultiplyInt4Groups(p, {first, count, codes});
+  HWY_ALIGN uint8_t spread[kMostChunkGroups * kSpreadBytes];
+  const int32_t chunks = NumPieces<kMostChunkGroups>(p.num_groups);
+  const int32_t most = (p.num_groups + chunks - 1) / chunks;
+  for (int32_t first = 0; first < p.num_groups; first += most) {
+    const int32_t count = std::min(most, p.num_groups - first);
+    SpreadGroups(p, first, count, spread);
+    MultiplyInt4<kSpreadRows, kSpreadVectors, /*kSpread=*/true>(
+        p, {first, count, spread, AfterGroups(p, first + count, most)});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "runtime/kernels/int4_groups.h"
 
@@ -41,6 +42,8 @@ struct IntegerPanel {
   float* y;
   int32_t y_stride;
   int32_t cols;  // At most kPanelColumns: those that y has.
+  // What will be multiplied next, to be asked for; or nothing.
+  std::span<const uint8_t> next;
 };
 
 // y = x times the panel, scaled, plus the bias; see IntegerProduct.

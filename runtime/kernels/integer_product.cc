@@ -103,27 +103,33 @@ int32_t IntegerProduct::num_panels() const {
   return static_cast<int32_t>(NumPanels(out_));
 }
 
+std::span<const uint8_t> IntegerProduct::Panel(int32_t panel) const {
+  const size_t bytes = num_groups_ * group_bytes();
+  return packed_.span().subspan(panel * bytes, bytes);
+}
+
 void IntegerProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
-                              int32_t panel, float* y) const {
+                              int32_t panel, std::span<const uint8_t> next,
+                              float* y) const {
   CHECK(x.type() == ElementType::kInt8);
   CHECK(x.has_group_sums() || type_ == ElementType::kInt8);
   const int32_t column = panel * kPanelColumns;
-  const IntegerPanel input{
-      .panel = packed_.data() + size_t(panel) * num_groups_ * group_bytes(),
-      .group_bytes = group_bytes(),
-      .num_groups = num_groups_,
-      .affine = grid_ == Int4Grid::kAffine,
-      .scales = scales_.data() + column,
-      .bias = bias_.data() + column,
-      .x = reinterpret_cast<const int8_t*>(x.row(first)),
-      .x_stride = x.row_bytes(),
-      .row_scales = x.scales() + first,
-      .row_sums = x.row_sums() + first,
-      .group_sums = x.group_sums(first),
-      .rows = rows,
-      .y = y + column,
-      .y_stride = out_,
-      .cols = std::min(kPanelColumns, out_ - column)};
+  const IntegerPanel input{.panel = Panel(panel).data(),
+                           .group_bytes = group_bytes(),
+                           .num_groups = num_groups_,
+                           .affine = grid_ == Int4Grid::kAffine,
+                           .scales = scales_.data() + column,
+                           .bias = bias_.data() + column,
+                           .x = reinterpret_cast<const int8_t*>(x.row(first)),
+                           .x_stride = x.row_bytes(),
+                           .row_scales = x.scales() + first,
+                           .row_sums = x.row_sums() + first,
+                           .group_sums = x.group_sums(first),
+                           .rows = rows,
+                           .y = y + column,
+                           .y_stride = out_,
+                           .cols = std::min(kPanelColumns, out_ - column),
+                           .next = next};
   if (type_ == ElementType::kInt8) {
     MultiplyInt8Panel(input);
   } else {

@@ -46,11 +46,13 @@ class IntegerProduct {
 
   // Panels are 64 columns, but for the last, which may have fewer.
   int32_t num_panels() const;
+  std::span<const uint8_t> Panel(int32_t panel) const;
 
   // Rows [first, first + rows) of x, of int8; writes the columns of one panel
-  // of y: dense [rows, out].
+  // of y: dense [rows, out]. Meanwhile asks for `next`, the panel that will be
+  // multiplied after it, or nothing.
   void RunPanel(const Activations& x, int32_t first, int32_t rows,
-                int32_t panel, float* y) const;
+                int32_t panel, std::span<const uint8_t> next, float* y) const;
 
  private:
   size_t group_bytes() const;

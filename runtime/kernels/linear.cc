@@ -37,22 +37,31 @@ class Linear::Slice {
   // The parts of its columns, which several threads may compute.
   virtual int32_t num_parts() const { return 1; }
   // y, a dense [RoundUpRows(rows), cols] array, = x[first ..] W^T + b, in the
-  // columns of one part.
+  // columns of one part. May ask for `next`, weights that are needed next.
   virtual void Forward(const Activations& x, int32_t first, int32_t rows,
-                       int32_t part, float* y) = 0;
+                       int32_t part, std::span<const uint8_t> next,
+                       float* y) = 0;
+  // The weights of a part, as far as it is worth asking for them early.
+  virtual std::span<const uint8_t> Part(int32_t /*part*/) const { return {}; }
   virtual int64_t bytes() const = 0;
 
   // After StartParts, all parts are done when all calls of DoParts, by any
   // threads, are.
   void StartParts() { next_part_.store(0, std::memory_order_relaxed); }
-  void DoParts(const Activations& x, int32_t first, int32_t rows, float* y) {
+  void DoParts(const Activations& x, int32_t first, int32_t rows,
+               const Slice* next, float* y) {
     for (int32_t part; (part = next_part_.fetch_add(
                             1, std::memory_order_relaxed)) < num_parts();) {
-      Forward(x, first, rows, part, y);
+      Forward(x, first, rows, part, After(part, next), y);
     }
   }
 
  private:
+  std::span<const uint8_t> After(int32_t part, const Slice* next) const {
+    if (part + 1 < num_parts()) return Part(part + 1);
+    return next == nullptr ? std::span<const uint8_t>() : next->Part(0);
+  }
+
   std::atomic<int32_t> next_part_ = 0;
 };
 
@@ -175,7 +184,8 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
   void Forward(const Activations& x, int32_t first, int32_t rows,
-               int32_t /*part*/, float* y) override {
+               int32_t /*part*/, std::span<const uint8_t> /*next*/,
+               float* y) override {
     const auto bucket =
         std::lower_bound(buckets_.begin(), buckets_.end(), rows);
     std::optional<Product>& product = products_[bucket - buckets_.begin()];
@@ -272,7 +282,8 @@ class PortableSlice final : public Linear::Slice {
   }
 
   void Forward(const Activations& x, int32_t first, int32_t rows,
-               int32_t /*part*/, float* y) override {
+               int32_t /*part*/, std::span<const uint8_t> /*next*/,
+               float* y) override {
     product_.Run(x.row(first), rows, y);
   }
 
@@ -294,9 +305,12 @@ class IntegerSlice final : public Linear::Slice {
   }
 
   int32_t num_parts() const override { return product_.num_panels(); }
+  std::span<const uint8_t> Part(int32_t part) const override {
+    return product_.Panel(part);
+  }
   void Forward(const Activations& x, int32_t first, int32_t rows, int32_t part,
-               float* y) override {
-    product_.RunPanel(x, first, rows, part, y);
+               std::span<const uint8_t> next, float* y) override {
+    product_.RunPanel(x, first, rows, part, next, y);
   }
 
   int64_t bytes() const override { return product_.bytes(); }
@@ -336,11 +350,11 @@ bool PassesSelfCheck(ElementType type) {
     x.EndRow(row, 0);
   }
   std::vector<float> all(kMaxRows * kOut);
-  slice.Forward(x, 0, kMaxRows, 0, all.data());
+  slice.Forward(x, 0, kMaxRows, 0, {}, all.data());
   for (const int32_t count : {1, 2, 7, 16}) {
     std::vector<float> some(kMaxRows * kOut);
     for (int32_t row = 0; row + count <= kMaxRows; row += count) {
-      slice.Forward(x, row, count, 0, some.data());
+      slice.Forward(x, row, count, 0, {}, some.data());
       if (std::memcmp(some.data(), all.data() + row * kOut,
                       count * kOut * sizeof(float)) != 0) {
         return false;
@@ -428,6 +442,13 @@ bool Linear::IsFast(ElementType type) {
   return IsInteger(type) ? IntegerProduct::IsFast() : KernelsFor(type).onednn;
 }
 
+// (A matrix of few columns has fewer slices than another.)
+const Linear::Slice* Linear::SliceOf(const Linear* linear, size_t slice) {
+  return linear != nullptr && slice < linear->slices_.size()
+             ? linear->slices_[slice].get()
+             : nullptr;
+}
+
 int64_t Linear::bytes() const {
   int64_t bytes = 0;
   for (const auto& slice : slices_) bytes += slice->bytes();
@@ -435,7 +456,7 @@ int64_t Linear::bytes() const {
 }
 
 void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
-                     ColumnBlocks& y) {
+                     ColumnBlocks& y, const Linear* next) {
   CHECK(x.type() == ActivationTypeFor(type_));
   CHECK_EQ(x.cols(), in_);
   CHECK_GE(first, 0);
@@ -450,7 +471,8 @@ void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
     HoldOpenMpToOneThread();
     for (int i = 0; i < num_slices; ++i) {
       const int slice = (task + i) % num_slices;
-      slices_[slice]->DoParts(x, first, rows, y.block_data(slice));
+      slices_[slice]->DoParts(x, first, rows, SliceOf(next, slice),
+                              y.block_data(slice));
     }
   });
 }

@@ -91,14 +91,17 @@ class Linear {
   // REQUIRES: 1 <= rows <= max_rows; x is of ActivationTypeFor(type()) and has
   // first + RoundUpRows(rows, max_rows) rows, those from first + rows on with
   // anything in them; y has the cuts and max_rows of MakeOutput(). Rows of y
-  // from `rows` on may be overwritten.
+  // from `rows` on may be overwritten. `next`, if any, is the Linear whose
+  // Forward comes next: some of its weights are asked for meanwhile.
   void Forward(const Activations& x, int32_t first, int32_t rows,
-               ColumnBlocks& y);
+               ColumnBlocks& y, const Linear* next = nullptr);
 
   // The kernel of one slice of columns; see linear.cc.
   class Slice;
 
  private:
+  static const Slice* SliceOf(const Linear* linear, size_t slice);
+
   int32_t in_;
   ElementType type_;
   int32_t max_rows_;

@@ -34,7 +34,7 @@ class Decoder final : public Model {
   void Embed(const StepInput& input);
   void AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
                       int32_t rows);
-  void FfnBlock(DecoderLayerWeights& layer, int32_t rows);
+  void FfnBlock(DecoderLayerWeights& layer, int32_t rows, const Linear* next);
   void Normalise(const NormWeights& norm, int32_t rows, Activations& out);
   void AddAndNormalise(const NormWeights& norm, int32_t rows);
   void KeepLogitsRows(std::span<const int32_t> logits_rows);
@@ -154,8 +154,10 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
   Normalise(weights_.layers[0].attn_norm, rows, normed_);
   for (int32_t l = 0; l < config_.num_layers; ++l) {
     AttentionBlock(weights_.layers[l], KvOfLayer(l, storage), rows);
-    FfnBlock(weights_.layers[l], rows);
-    if (l + 1 < config_.num_layers) {
+    const bool is_last = l + 1 == config_.num_layers;
+    FfnBlock(weights_.layers[l], rows,
+             is_last ? &weights_.head : &weights_.layers[l + 1].qkv);
+    if (!is_last) {
       AddAndNormalise(weights_.layers[l + 1].attn_norm, rows);
     } else {
       AddColumnBlocks(hidden_out_, rows, x_.span(), *executor_);
@@ -211,17 +213,18 @@ void Decoder::AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
       .k_norm = layer.k_norm,
       .norm_epsilon = static_cast<float>(config_.norm_epsilon),
       .rotary = rotary_.has_value() ? &*rotary_ : nullptr};
-  layer.qkv.Forward(normed_, 0, rows, qkv_out_);
+  layer.qkv.Forward(normed_, 0, rows, qkv_out_, &layer.out);
   SplitQkv(qkv_out_, rows, shape_, transforms, kv, kv_slots_, q_.span(),
            *executor_);
   attention_.Run(q_.span(), kv, attended_);
-  layer.out.Forward(attended_, 0, rows, hidden_out_);
+  layer.out.Forward(attended_, 0, rows, hidden_out_, &layer.up);
   AddAndNormalise(layer.ffn_norm, rows);
 }
 
-// hidden_out_ = down(activation(up(normed_))).
-void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows) {
-  layer.up.Forward(normed_, 0, rows, up_out_);
+// hidden_out_ = down(activation(up(normed_))). `next` is the product after it.
+void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows,
+                       const Linear* next) {
+  layer.up.Forward(normed_, 0, rows, up_out_, &layer.down);
   switch (config_.ffn) {
     case FfnKind::kGeluErf:
       GeluErf(up_out_, rows, ffn_, *executor_);
@@ -233,7 +236,7 @@ void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows) {
       SwiGlu(up_out_, rows, ffn_, *executor_);
       break;
   }
-  layer.down.Forward(ffn_, 0, rows, hidden_out_);
+  layer.down.Forward(ffn_, 0, rows, hidden_out_, next);
 }
 
 // x += hidden_out_; normed_ = norm(x).

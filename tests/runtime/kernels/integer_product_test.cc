@@ -63,7 +63,9 @@ struct Product {
   std::vector<float> Run(const Activations& x, int32_t first, int32_t rows) {
     std::vector<float> y(rows * bias.size());
     for (int32_t i = 0; i < product.num_panels(); ++i) {
-      product.RunPanel(x, first, rows, i, y.data());
+      // (The last one asks for the first, as if another product followed.)
+      product.RunPanel(x, first, rows, i,
+                       product.Panel((i + 1) % product.num_panels()), y.data());
     }
     return y;
   }
@@ -149,7 +151,7 @@ TEST(IntegerProductTest, GreatestSumsAreExact) {
     IntegerProduct product(ElementType::kInt8, Int4Grid::kSymmetric, kIn, 1);
     product.PackRows(0, weights);
     float y = 0;
-    product.RunPanel(x, 0, 1, 0, &y);
+    product.RunPanel(x, 0, 1, 0, /*next=*/{}, &y);
     EXPECT_EQ(y, -127.0f * 127.0f * kIn);
   });
 }
