@@ -20,27 +20,27 @@ namespace folio {
 namespace HWY_NAMESPACE {
 namespace {
 
-// head = head * scale * weight, as RmsNorm.
-void NormaliseHead(const float* weight, size_t head_dim, float epsilon,
-                   float* head) {
-  const V scale = hn::Set(FloatTag(), RmsScale(head, head_dim, epsilon));
+// to = from * scale * weight, as RmsNorm. They may be one.
+void NormaliseHead(const float* from, const float* weight, size_t head_dim,
+                   float epsilon, float* to) {
+  const V scale = hn::Set(FloatTag(), RmsScale(from, head_dim, epsilon));
   ForEachPiece(head_dim, [&](size_t i, size_t n) {
     StorePart(
-        hn::Mul(hn::Mul(LoadPart(head + i, n), scale), LoadPart(weight + i, n)),
-        head + i, n);
+        hn::Mul(hn::Mul(LoadPart(from + i, n), scale), LoadPart(weight + i, n)),
+        to + i, n);
   });
 }
 
-void RotateHead(const float* cosines, const float* sines, size_t num_pairs,
-                float* head) {
-  float* const other = head + num_pairs;
+// They may be one.
+void RotateHead(const float* from, const float* cosines, const float* sines,
+                size_t num_pairs, float* to) {
   ForEachPiece(num_pairs, [&](size_t i, size_t n) {
     const V cosine = LoadPart(cosines + i, n);
     const V sine = LoadPart(sines + i, n);
-    const V a = LoadPart(head + i, n);
-    const V b = LoadPart(other + i, n);
-    StorePart(hn::NegMulAdd(b, sine, hn::Mul(a, cosine)), head + i, n);
-    StorePart(hn::MulAdd(a, sine, hn::Mul(b, cosine)), other + i, n);
+    const V a = LoadPart(from + i, n);
+    const V b = LoadPart(from + num_pairs + i, n);
+    StorePart(hn::NegMulAdd(b, sine, hn::Mul(a, cosine)), to + i, n);
+    StorePart(hn::MulAdd(a, sine, hn::Mul(b, cosine)), to + num_pairs + i, n);
   });
 }
 
@@ -48,6 +48,26 @@ void RoundHead(const float* head, size_t head_dim, uint16_t* out) {
   ForEachPiece(head_dim, [&](size_t i, size_t n) {
     StorePart(LoadPart(head + i, n), out + i, n);
   });
+}
+
+// Writes every second element: the others belong to another token, which may be
+// written at the same time.
+void StoreEverySecond(const uint16_t* from, size_t size, uint16_t* to) {
+  size_t i = 0;
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR
+  // Stores with a mask touch nothing else on these targets.
+  const hn::RebindToUnsigned<FloatTag> words;
+  const hn::Rebind<uint16_t, FloatTag> halves;
+  const hn::Repartition<uint16_t, FloatTag> elements;
+  const auto first =
+      hn::MaskFromVec(hn::BitCast(elements, hn::Set(words, 0xFFFFu)));
+  for (; i + kLanes <= size; i += kLanes) {
+    const auto spread = hn::PromoteTo(words, hn::LoadU(halves, from + i));
+    hn::BlendedStore(hn::BitCast(elements, spread), first, elements,
+                     to + 2 * i);
+  }
+#endif
+  for (; i < size; ++i) to[2 * i] = from[i];
 }
 
 // Returns the scale. Writes whole vectors. REQUIRES: zeros follow the head, up
@@ -73,6 +93,7 @@ namespace {
 HWY_EXPORT(NormaliseHead);
 HWY_EXPORT(RotateHead);
 HWY_EXPORT(RoundHead);
+HWY_EXPORT(StoreEverySecond);
 HWY_EXPORT(QuantiseHead);
 
 constexpr int32_t kDword = sizeof(uint32_t);
@@ -87,24 +108,24 @@ class RowSplitter {
   void Split(int32_t row, const KvSlot& slot, float* q) const {
     const int32_t d = shape_.head_dim;
     int32_t column = 0;
+    alignas(kCacheLineBytes) float copy[kMaxHeadDim];
     for (int32_t h = 0; h < shape_.num_heads; ++h, column += d) {
-      float* head = q + size_t(h) * d;
-      qkv_.CopyRow(row, column, {head, size_t(d)});
-      Transform(row, transforms_.q_norm, head);
+      Transform(row, Head(row, column, copy), transforms_.q_norm,
+                q + size_t(h) * d);
     }
-    float head[kMaxHeadDim] = {};
+    alignas(kCacheLineBytes) float key[kMaxHeadDim];
+    ClearPadding(key);
+    ClearPadding(copy);
     StoredRow stored;
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
-      qkv_.CopyRow(row, column, {head, size_t(d)});
-      Transform(row, transforms_.k_norm, head);
-      Round(head, stored);
+      Transform(row, Head(row, column, copy), transforms_.k_norm, key);
+      Round(key, stored);
       std::byte* const of_head = slot.page + h * kv_.head_stride;
       StoreKey(stored, of_head + kv_.key_offset, slot.slot);
       StoreScale(stored.scale, of_head + kv_.key_scale_offset, slot.slot);
     }
     for (int32_t h = 0; h < shape_.num_kv_heads; ++h, column += d) {
-      qkv_.CopyRow(row, column, {head, size_t(d)});
-      Round(head, stored);
+      Round(Head(row, column, copy), stored);
       std::byte* const of_head = slot.page + h * kv_.head_stride;
       StoreValue(stored, of_head + kv_.value_offset, slot.slot);
       StoreScale(stored.scale, of_head + kv_.value_scale_offset, slot.slot);
@@ -112,15 +133,37 @@ class RowSplitter {
   }
 
  private:
-  void Transform(int32_t row, std::span<const float> norm, float* head) const {
+  // A head where it lies, if that is in one block and whole vectors, or copied.
+  // (Copies cost more than their bytes: what was written in small pieces can't
+  // be read in large ones until it has reached the cache.)
+  const float* Head(int32_t row, int32_t column, float* copy) const {
+    const size_t d = shape_.head_dim;
+    const std::span<const float> rest = qkv_.RowFrom(row, column);
+    if (rest.size() >= d && d % ColumnBlocks::kCutMultiple == 0) {
+      return rest.data();
+    }
+    qkv_.CopyRow(row, column, {copy, d});
+    return copy;
+  }
+
+  void ClearPadding(float* head) const {
+    const int32_t end = shape_.head_dim + ColumnBlocks::kCutMultiple;
+    std::fill(head + shape_.head_dim, head + std::min(end, kMaxHeadDim), 0.0f);
+  }
+
+  void Transform(int32_t row, const float* from, std::span<const float> norm,
+                 float* to) const {
     if (!norm.empty()) {
       HWY_DYNAMIC_DISPATCH(NormaliseHead)
-      (norm.data(), shape_.head_dim, transforms_.norm_epsilon, head);
+      (from, norm.data(), shape_.head_dim, transforms_.norm_epsilon, to);
+      from = to;
     }
     if (const Rotary* rotary = transforms_.rotary; rotary != nullptr) {
       HWY_DYNAMIC_DISPATCH(RotateHead)
-      (rotary->cosines(row), rotary->sines(row), rotary->num_pairs(), head);
+      (from, rotary->cosines(row), rotary->sines(row), rotary->num_pairs(), to);
+      from = to;
     }
+    if (from != to) std::copy_n(from, shape_.head_dim, to);
   }
 
   // A head in the type of K/V, and zeros up to a whole dword.
@@ -159,11 +202,9 @@ class RowSplitter {
       std::memcpy(values + slot * row_bytes, row.elements, row_bytes);
       return;
     }
-    std::byte* const to =
-        values + slot / 2 * 2 * row_bytes + slot % 2 * sizeof(uint16_t);
-    for (size_t i = 0; i < row_bytes; i += sizeof(uint16_t)) {
-      std::memcpy(to + 2 * i, row.elements + i, sizeof(uint16_t));
-    }
+    HWY_DYNAMIC_DISPATCH(StoreEverySecond)
+    (reinterpret_cast<const uint16_t*>(row.elements), shape_.head_dim,
+     reinterpret_cast<uint16_t*>(values + slot / 2 * 2 * row_bytes) + slot % 2);
   }
 
   void StoreScale(float scale, std::byte* scales, int32_t slot) const {
