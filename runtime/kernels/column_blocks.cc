@@ -32,6 +32,16 @@ std::vector<int32_t> ColumnBlocks::EvenCuts(int32_t cols, int32_t num_blocks) {
   return cuts;
 }
 
+void ColumnBlocks::KeepMaxima() {
+  size_t size = 0;
+  first_maxima_.clear();
+  for (int32_t b = 0; b < num_blocks(); ++b) {
+    first_maxima_.push_back(size);
+    size += size_t(max_rows_) * NumStripes(b) * kCutMultiple;
+  }
+  maxima_ = AlignedArray<float>(size);
+}
+
 std::span<const float> ColumnBlocks::RowFrom(int32_t row,
                                              int32_t column) const {
   CHECK_LT(column, cols());

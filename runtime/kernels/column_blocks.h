@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernels/aligned_array.h"
@@ -74,13 +75,38 @@ class ColumnBlocks {
     }
   }
 
+  // Each block's stripes of kStripe neighbouring columns, the last one perhaps
+  // fewer, may have maxima, which whoever writes the stripe writes then, too
+  // (FindMaxima): kCutMultiple for each row of it, of which number i is the
+  // greatest element of its columns i, i + kCutMultiple and so on; NaN when one
+  // of those is NaN.
+  static constexpr int32_t kStripe = 4 * kCutMultiple;
+  void KeepMaxima();
+  bool keeps_maxima() const { return maxima_.size() > 0; }
+  // Of all stripes of a row in one block, in order. REQUIRES: keeps_maxima().
+  std::span<const float> Maxima(int32_t block, int32_t row) const {
+    const size_t size = NumStripes(block) * size_t{kCutMultiple};
+    return maxima_.span().subspan(first_maxima_[block] + row * size, size);
+  }
+  std::span<float> Maxima(int32_t block, int32_t row) {
+    const std::span<const float> maxima =
+        std::as_const(*this).Maxima(block, row);
+    return {const_cast<float*>(maxima.data()), maxima.size()};
+  }
+
   // One element, for tests and single look-ups. O(num_blocks).
   float at(int32_t row, int32_t col) const;
 
  private:
+  int32_t NumStripes(int32_t block) const {
+    return (block_cols(block) + kStripe - 1) / kStripe;
+  }
+
   int32_t max_rows_;
   std::vector<int32_t> cuts_;
   AlignedArray<float> data_;
+  AlignedArray<float> maxima_;        // Of all blocks; or none.
+  std::vector<size_t> first_maxima_;  // Of each block.
 };
 
 }  // namespace folio

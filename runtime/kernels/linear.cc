@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <random>
@@ -15,8 +16,10 @@
 #include <vector>
 
 #include "runtime/kernels/aligned_array.h"
+#include "runtime/kernels/integer_panel.h"
 #include "runtime/kernels/integer_product.h"
 #include "runtime/kernels/portable_product.h"
+#include "runtime/kernels/vocab_reduce.h"
 
 namespace folio {
 
@@ -36,6 +39,10 @@ class Linear::Slice {
   virtual ~Slice() = default;
   // The parts of its columns, which several threads may compute.
   virtual int32_t num_parts() const { return 1; }
+  // Of every part but the last, which has the rest: whole stripes.
+  virtual int32_t part_columns() const {
+    return std::numeric_limits<int32_t>::max();
+  }
   // y, a dense [RoundUpRows(rows), cols] array, = x[first ..] W^T + b, in the
   // columns of one part. May ask for `next`, weights that are needed next.
   virtual void Forward(const Activations& x, int32_t first, int32_t rows,
@@ -46,13 +53,17 @@ class Linear::Slice {
   virtual int64_t bytes() const = 0;
 
   // After StartParts, all parts are done when all calls of DoParts, by any
-  // threads, are.
+  // threads, are. The slice is block `block` of y.
   void StartParts() { next_part_.store(0, std::memory_order_relaxed); }
   void DoParts(const Activations& x, int32_t first, int32_t rows,
-               const Slice* next, float* y) {
+               const Slice* next, int32_t block, ColumnBlocks& y) {
     for (int32_t part; (part = next_part_.fetch_add(
                             1, std::memory_order_relaxed)) < num_parts();) {
-      Forward(x, first, rows, part, After(part, next), y);
+      Forward(x, first, rows, part, After(part, next), y.block_data(block));
+      if (!y.keeps_maxima()) continue;
+      const int32_t begin = part * part_columns();
+      const int32_t rest = y.block_cols(block) - begin;
+      FindMaxima(block, begin, begin + std::min(part_columns(), rest), rows, y);
     }
   }
 
@@ -304,7 +315,9 @@ class IntegerSlice final : public Linear::Slice {
     product_.SetBias(columns.bias());
   }
 
+  static_assert(kPanelColumns % ColumnBlocks::kStripe == 0);
   int32_t num_parts() const override { return product_.num_panels(); }
+  int32_t part_columns() const override { return kPanelColumns; }
   std::span<const uint8_t> Part(int32_t part) const override {
     return product_.Panel(part);
   }
@@ -471,8 +484,7 @@ void Linear::Forward(const Activations& x, int32_t first, int32_t rows,
     HoldOpenMpToOneThread();
     for (int i = 0; i < num_slices; ++i) {
       const int slice = (task + i) % num_slices;
-      slices_[slice]->DoParts(x, first, rows, SliceOf(next, slice),
-                              y.block_data(slice));
+      slices_[slice]->DoParts(x, first, rows, SliceOf(next, slice), slice, y);
     }
   });
 }

@@ -91,8 +91,9 @@ class Linear {
   // REQUIRES: 1 <= rows <= max_rows; x is of ActivationTypeFor(type()) and has
   // first + RoundUpRows(rows, max_rows) rows, those from first + rows on with
   // anything in them; y has the cuts and max_rows of MakeOutput(). Rows of y
-  // from `rows` on may be overwritten. `next`, if any, is the Linear whose
-  // Forward comes next: some of its weights are asked for meanwhile.
+  // from `rows` on may be overwritten; y's maxima, if it keeps any, are those
+  // of its new rows. `next`, if any, is the Linear whose Forward comes next:
+  // some of its weights are asked for meanwhile.
   void Forward(const Activations& x, int32_t first, int32_t rows,
                ColumnBlocks& y, const Linear* next = nullptr);
 

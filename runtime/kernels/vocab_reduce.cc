@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/kernels/vocab_reduce.cc"
@@ -71,6 +72,41 @@ PartMax MaxOfPart(const float* x, int32_t n) {
     result.value = std::max(result.value, hn::GetLane(hn::MaxOfLanes(d, m)));
   }
   return result;
+}
+
+// The maxima of one stripe of a row.
+void MaximaOfStripe(const float* x, float* maxima) {
+  const FloatTag d;
+  for (int32_t i = 0; i < kGroup; i += kLanes) {
+    V max = hn::Set(d, -kInfinity);
+    auto nan = hn::FirstN(d, 0);  // No lane.
+    for (int32_t j = i; j < ColumnBlocks::kStripe; j += kGroup) {
+      const V value = hn::LoadU(d, x + j);
+      nan = hn::Or(nan, hn::IsNaN(value));
+      max = hn::IfThenElse(hn::Gt(value, max), value, max);
+    }
+    hn::Store(hn::IfThenElse(nan, hn::NaN(d), max), d, maxima + i);
+  }
+}
+
+// The same for `n` elements of each of some rows, whole stripes but for the
+// last.
+void MaximaOfRows(const float* x, size_t stride, int32_t n, int32_t rows,
+                  float* maxima, size_t maxima_stride) {
+  constexpr int32_t kStripe = ColumnBlocks::kStripe;
+  for (int32_t row = 0; row < rows; ++row) {
+    float* to = maxima + row * maxima_stride;
+    const float* from = x + row * stride;
+    int32_t i = 0;
+    for (; i + kStripe <= n; i += kStripe, to += kGroup) {
+      MaximaOfStripe(from + i, to);
+    }
+    if (i == n) continue;
+    HWY_ALIGN float last[kStripe];
+    std::fill_n(last, kStripe, -kInfinity);
+    std::copy(from + i, from + n, last);
+    MaximaOfStripe(last, to);
+  }
 }
 
 // Adds the weights of one group of columns to kGroup accumulators.
@@ -176,6 +212,7 @@ namespace folio {
 namespace {
 
 HWY_EXPORT(MaxOfPart);
+HWY_EXPORT(MaximaOfRows);
 HWY_EXPORT(AddWeightsOfPart);
 HWY_EXPORT(RaiseGroupMaxima);
 HWY_EXPORT(SkipNotGreater);
@@ -223,6 +260,70 @@ std::optional<float> FirstThreshold(const ColumnBlocks& logits, int32_t row,
   return std::nextafter(kth, -kInfinity);
 }
 
+// Finds the greatest of the elements that it looks at, and where it lies.
+class Greatest {
+ public:
+  // The first of `x` has the number `first`; numbers ascend from call to call.
+  void Look(std::span<const float> x, int32_t first) {
+    // Find the chunk first, then the place in it: the index costs nothing in
+    // the long pass.
+    for (size_t i = 0; i < x.size(); i += kChunk) {
+      const auto chunk = x.subspan(i, std::min<size_t>(kChunk, x.size() - i));
+      const PartMax part = HWY_DYNAMIC_DISPATCH(MaxOfPart)(
+          chunk.data(), static_cast<int32_t>(chunk.size()));
+      has_nan_ |= part.has_nan;
+      if (!best_.empty() && !(part.value > value_)) continue;
+      value_ = part.value;
+      best_ = chunk;
+      first_ = first + static_cast<int32_t>(i);
+    }
+  }
+
+  MaxResult result() const {
+    MaxResult result{.value = value_, .has_nan = has_nan_};
+    const auto place = std::ranges::find(best_, value_);
+    if (place != best_.end()) {
+      result.index = first_ + static_cast<int32_t>(place - best_.begin());
+    }
+    return result;
+  }
+
+ private:
+  float value_ = -std::numeric_limits<float>::infinity();
+  bool has_nan_ = false;
+  std::span<const float> best_;  // The chunk.
+  int32_t first_ = 0;            // The number of its first element.
+};
+
+// ArgMax by the maxima that are kept, unless one of them is NaN.
+std::optional<MaxResult> ArgMaxOfStripes(const ColumnBlocks& logits,
+                                         int32_t row) {
+  Greatest greatest;
+  int32_t num_maxima = 0;
+  for (int32_t b = 0; b < logits.num_blocks(); ++b) {
+    const std::span<const float> maxima = logits.Maxima(b, row);
+    greatest.Look(maxima, num_maxima);
+    num_maxima += static_cast<int32_t>(maxima.size());
+  }
+  const MaxResult found = greatest.result();
+  if (found.has_nan) return std::nullopt;
+  int32_t stripe = found.index / kGroup;
+  int32_t block = 0;
+  for (;; ++block) {
+    const int32_t stripes =
+        static_cast<int32_t>(logits.Maxima(block, row).size()) / kGroup;
+    if (stripe < stripes) break;
+    stripe -= stripes;
+  }
+  const int32_t begin = stripe * ColumnBlocks::kStripe;
+  const int32_t end =
+      std::min(begin + ColumnBlocks::kStripe, logits.block_cols(block));
+  Greatest in_stripe;
+  in_stripe.Look(logits.Row(block, row).subspan(begin, end - begin),
+                 logits.first_column(block) + begin);
+  return in_stripe.result();
+}
+
 bool Before(const IndexedValue& a, const IndexedValue& b) {
   if (a.value != b.value) return a.value > b.value;
   return a.index < b.index;
@@ -230,31 +331,28 @@ bool Before(const IndexedValue& a, const IndexedValue& b) {
 
 }  // namespace
 
+void FindMaxima(int32_t block, int32_t begin, int32_t end, int32_t rows,
+                ColumnBlocks& y) {
+  constexpr int32_t kStripe = ColumnBlocks::kStripe;
+  CHECK_EQ(begin % kStripe, 0);
+  CHECK(end % kStripe == 0 || end == y.block_cols(block));
+  const std::span<float> maxima = y.Maxima(block, 0);
+  HWY_DYNAMIC_DISPATCH(MaximaOfRows)
+  (y.block_data(block) + begin, y.block_cols(block), end - begin, rows,
+   maxima.data() + begin / kStripe * kGroup, maxima.size());
+}
+
 MaxResult ArgMax(const ColumnBlocks& logits, int32_t row) {
-  // Find the chunk first, then the place in it: the index costs nothing in the
-  // long pass.
-  MaxResult result{.value = -std::numeric_limits<float>::infinity()};
-  const float* best = nullptr;
-  int32_t best_column = 0;
-  int32_t best_count = 0;
-  logits.ForEachPart(
-      row, 0, logits.cols(), [&](const float* x, int32_t n, int32_t column) {
-        for (int32_t i = 0; i < n; i += kChunk) {
-          const int32_t count = std::min(kChunk, n - i);
-          const PartMax part = HWY_DYNAMIC_DISPATCH(MaxOfPart)(x + i, count);
-          result.has_nan |= part.has_nan;
-          if (best != nullptr && !(part.value > result.value)) continue;
-          result.value = part.value;
-          best = x + i;
-          best_column = column + i;
-          best_count = count;
-        }
-      });
-  const float* place = std::find(best, best + best_count, result.value);
-  if (place != best + best_count) {
-    result.index = best_column + static_cast<int32_t>(place - best);
+  if (logits.keeps_maxima()) {
+    const std::optional<MaxResult> result = ArgMaxOfStripes(logits, row);
+    if (result.has_value()) return *result;
   }
-  return result;
+  Greatest greatest;
+  logits.ForEachPart(row, 0, logits.cols(),
+                     [&](const float* x, int32_t n, int32_t column) {
+                       greatest.Look({x, size_t(n)}, column);
+                     });
+  return greatest.result();
 }
 
 double LogSumExp(const ColumnBlocks& logits, int32_t row, float max,

@@ -18,8 +18,15 @@ struct MaxResult {
   bool has_nan = false;
 };
 
-// When there are only NaNs, index is 0 and value is -infinity.
+// When there are only NaNs, index is 0 and value is -infinity. Where maxima are
+// kept, reads a quarter as much.
 MaxResult ArgMax(const ColumnBlocks& logits, int32_t row);
+
+// Writes the maxima of columns [begin, end) of a block, counted from its first,
+// for rows [0, rows). REQUIRES: y.keeps_maxima(); `begin` and `end` are where
+// stripes of the block begin or end.
+void FindMaxima(int32_t block, int32_t begin, int32_t end, int32_t rows,
+                ColumnBlocks& y);
 
 // log(sum of exp(inverse_temperature * logit)), so that a token's
 // log-probability is inverse_temperature * logit - LogSumExp(...).

@@ -131,6 +131,7 @@ Decoder::Decoder(std::string name, const DecoderConfig& config,
                    limits.max_batch_tokens + limits.max_logits_rows,
                    config.hidden_size, executor->num_workers()),
       logits_(weights_.head.MakeOutput()) {
+  logits_.KeepMaxima();
   if (config.positions == PositionKind::kRotary) {
     rotary_.emplace(Frequencies(config), config.context_length,
                     limits.max_batch_tokens);

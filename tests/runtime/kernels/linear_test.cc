@@ -61,6 +61,28 @@ struct Problem {
   std::vector<float> x;
 };
 
+// The maxima of y are what column_blocks.h says.
+void ExpectMaxima(const ColumnBlocks& y, int32_t rows) {
+  for (int32_t b = 0; b < y.num_blocks(); ++b) {
+    for (int32_t r = 0; r < rows; ++r) {
+      const std::span<const float> row = y.Row(b, r);
+      const std::span<const float> maxima = y.Maxima(b, r);
+      for (size_t i = 0; i < maxima.size(); ++i) {
+        const size_t stripe = i / 16 * 64;
+        float expected = -std::numeric_limits<float>::infinity();
+        for (size_t c = stripe + i % 16; c < std::min(stripe + 64, row.size());
+             c += 16) {
+          // NaN once, and for ever.
+          if (std::isnan(row[c]) || row[c] > expected) expected = row[c];
+        }
+        ASSERT_TRUE(maxima[i] == expected ||
+                    (std::isnan(maxima[i]) && std::isnan(expected)))
+            << "block " << b << " row " << r << " number " << i;
+      }
+    }
+  }
+}
+
 // The products of `x`, which lies from row `first` on in the source: [rows,
 // out]. Rows before it, and those that are computed but not asked for, hold
 // NaNs, which must not spread.
@@ -75,7 +97,9 @@ std::vector<float> Multiply(Linear& linear, std::span<const float> x,
                              std::numeric_limits<float>::quiet_NaN()));
   SetRows(source, first, x);
   ColumnBlocks y = linear.MakeOutput();
-  linear.Forward(source, first, rows, y);
+  y.KeepMaxima();
+  linear.Forward(source, first, rows, y, /*next=*/&linear);
+  ExpectMaxima(y, rows);
   std::vector<float> flat(size_t(rows) * y.cols());
   for (int32_t r = 0; r < rows; ++r) {
     y.CopyRow(r, 0, std::span(flat).subspan(size_t(r) * y.cols(), y.cols()));

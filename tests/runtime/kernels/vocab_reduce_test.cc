@@ -35,6 +35,25 @@ float Max(const std::vector<float>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
+// With maxima and without.
+MaxResult MaxOfBoth(const std::vector<float>& values, int32_t num_blocks) {
+  ColumnBlocks blocks = Blocks(values, num_blocks);
+  const MaxResult plain = ArgMax(blocks, 1);
+  blocks.KeepMaxima();
+  for (int32_t b = 0; b < blocks.num_blocks(); ++b) {
+    // In two pieces.
+    const int32_t cols = blocks.block_cols(b);
+    const int32_t middle = cols / 2 / ColumnBlocks::kStripe * 64;
+    FindMaxima(b, middle, cols, /*rows=*/2, blocks);
+    FindMaxima(b, 0, middle, /*rows=*/2, blocks);
+  }
+  const MaxResult result = ArgMax(blocks, 1);
+  EXPECT_EQ(result.index, plain.index);
+  EXPECT_EQ(result.value, plain.value);
+  EXPECT_EQ(result.has_nan, plain.has_nan);
+  return result;
+}
+
 TEST(ArgMaxTest, FindsTheFirstMaximumWhereverColumnsAreCut) {
   ForEachTarget([] {
     for (int32_t size : kSizes) {
@@ -46,7 +65,7 @@ TEST(ArgMaxTest, FindsTheFirstMaximumWhereverColumnsAreCut) {
         }
         const auto expected = std::max_element(values.begin(), values.end());
         for (int32_t blocks = 1; blocks <= 4; ++blocks) {
-          const MaxResult max = ArgMax(Blocks(values, blocks), 1);
+          const MaxResult max = MaxOfBoth(values, blocks);
           ASSERT_EQ(max.index, expected - values.begin())
               << "size " << size << " seed " << seed << " blocks " << blocks;
           ASSERT_EQ(max.value, *expected);
@@ -63,10 +82,10 @@ TEST(ArgMaxTest, SeesANanInAnyPlace) {
       for (int32_t place = 0; place < size; ++place) {
         std::vector<float> values = Logits(1, size);
         values[place] = kNan;
-        const MaxResult max = ArgMax(Blocks(values, 2), 1);
+        const MaxResult max = MaxOfBoth(values, 2);
         ASSERT_TRUE(max.has_nan) << place << " of " << size;
         values[place] = -kInfinity;
-        const MaxResult without = ArgMax(Blocks(values, 2), 1);
+        const MaxResult without = MaxOfBoth(values, 2);
         ASSERT_EQ(max.value, without.value);
         if (size > 1) {
           ASSERT_EQ(max.index, without.index);
@@ -78,12 +97,12 @@ TEST(ArgMaxTest, SeesANanInAnyPlace) {
 
 TEST(ArgMaxTest, HandlesInfinities) {
   std::vector<float> values(100, -kInfinity);
-  EXPECT_EQ(ArgMax(Blocks(values, 2), 1).index, 0);
-  EXPECT_EQ(ArgMax(Blocks(values, 2), 1).value, -kInfinity);
-  EXPECT_FALSE(ArgMax(Blocks(values, 2), 1).has_nan);
+  EXPECT_EQ(MaxOfBoth(values, 2).index, 0);
+  EXPECT_EQ(MaxOfBoth(values, 2).value, -kInfinity);
+  EXPECT_FALSE(MaxOfBoth(values, 2).has_nan);
   values[70] = kInfinity;
-  EXPECT_EQ(ArgMax(Blocks(values, 2), 1).index, 70);
-  EXPECT_FALSE(ArgMax(Blocks(values, 2), 1).has_nan);
+  EXPECT_EQ(MaxOfBoth(values, 2).index, 70);
+  EXPECT_FALSE(MaxOfBoth(values, 2).has_nan);
 }
 
 TEST(LogSumExpTest, AgreesWithDoublePrecisionWhereverColumnsAreCut) {
