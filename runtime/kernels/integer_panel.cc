@@ -10,8 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "runtime/kernels/aligned_array.h"
-#include "runtime/kernels/vectors-inl.h"
+#include "runtime/kernels/panel-inl.h"
 
 // Compiled once for each target; what does not depend on it, once.
 #ifndef RUNTIME_KERNELS_INTEGER_PANEL_CC_ONCE
@@ -159,35 +158,6 @@ HWY_INLINE V LoadF16(const uint8_t* from) {
       hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
 }
 
-// Pieces of at most kMost.
-template <int32_t kMost>
-int32_t NumPieces(int32_t size) {
-  return (size + kMost - 1) / kMost;
-}
-
-// Asks for what is multiplied next while something is multiplied by `pieces`
-// pieces of rows, evenly, a part with each of its groups: so memory is hardly
-// waited for, and hardly rests.
-class Ahead {
- public:
-  Ahead(std::span<const uint8_t> next, int32_t pieces, int32_t piece,
-        int32_t groups)
-      : at_(next.data() + next.size() / pieces * piece),
-        step_(next.size() / pieces / groups) {}
-
-  HWY_INLINE void Ask() {
-    constexpr int kSecondLevel = 2;  // The first has no room for it.
-    for (size_t i = 0; i < step_; i += kCacheLineBytes) {
-      __builtin_prefetch(at_ + i, /*rw=*/0, kSecondLevel);
-    }
-    at_ += step_;
-  }
-
- private:
-  const uint8_t* at_;
-  const size_t step_;
-};
-
 // acc[kRows][kVectors] += one line of weights times four elements of each row.
 template <int32_t kRows, int32_t kVectors>
 HWY_INLINE void DotLine(const I* weights, const int8_t* x, size_t x_stride,
@@ -239,41 +209,12 @@ HWY_INLINE void DotInt4Group(const uint8_t* codes, const int8_t* x,
   }
 }
 
-// Where kRows rows of the result go: to y, or through `tile` when the panel is
-// the last one and narrower.
-template <int32_t kRows>
-class Target {
- public:
-  Target(const IntegerPanel& p, int32_t row, bool load)
-      : cols_(p.cols), y_(p.y + size_t(row) * p.y_stride), stride_(p.y_stride) {
-    if (cols_ == kPanelColumns || !load) return;
-    for (int32_t r = 0; r < kRows; ++r) {
-      std::copy_n(y_ + size_t(r) * stride_, cols_, tile_ + r * kPanelColumns);
-    }
-  }
-  ~Target() {
-    if (cols_ == kPanelColumns) return;
-    for (int32_t r = 0; r < kRows; ++r) {
-      std::copy_n(tile_ + r * kPanelColumns, cols_, y_ + size_t(r) * stride_);
-    }
-  }
-  float* Row(int32_t r) {
-    return cols_ == kPanelColumns ? y_ + size_t(r) * stride_
-                                  : tile_ + r * kPanelColumns;
-  }
-
- private:
-  const int32_t cols_;
-  float* const y_;
-  const size_t stride_;
-  HWY_ALIGN float tile_[kRows * kPanelColumns];
-};
-
 // Rows [row, row + kRows) times a panel of int8.
 template <int32_t kRows, int32_t kVectors>
 HWY_NOINLINE void Int8Rows(const IntegerPanel& p, int32_t row, Ahead ahead) {
   const FloatTag d;
-  Target<kRows> target(p, row, /*load=*/false);
+  Target<kRows> target(p.y + size_t(row) * p.y_stride, p.y_stride, p.cols,
+                       /*load=*/false);
   const int8_t* x = p.x + row * p.x_stride;
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
     I acc[kRows][kVectors];
@@ -345,7 +286,8 @@ HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
   const bool is_last = groups.first + groups.count == p.num_groups;
   const size_t group_bytes = kSpread ? kSpreadBytes : p.group_bytes;
   constexpr size_t kCodeBytes = kSpread ? kInt8GroupBytes : kInt4CodeBytes;
-  Target<kRows> target(p, row, /*load=*/!is_first);
+  Target<kRows> target(p.y + size_t(row) * p.y_stride, p.y_stride, p.cols,
+                       /*load=*/!is_first);
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
     V f[kRows][kVectors];
     for (int32_t r = 0; r < kRows; ++r) {
@@ -386,29 +328,6 @@ HWY_NOINLINE void Int4Rows(const IntegerPanel& p, const Groups& groups,
         hn::StoreU(result, d, target.Row(r) + column);
       }
     }
-  }
-}
-
-// Calls body<count>(row) for the NumPieces<kMost>(rows) pieces of [0, rows).
-template <int32_t kMost, typename Body>
-HWY_INLINE void InPieces(int32_t rows, const Body& body) {
-  int32_t row = 0;
-  for (; row + kMost <= rows; row += kMost) {
-    body.template operator()<kMost>(row);
-  }
-  switch (rows - row) {
-    case 5:
-      return body.template operator()<std::min(5, kMost)>(row);
-    case 4:
-      return body.template operator()<std::min(4, kMost)>(row);
-    case 3:
-      return body.template operator()<std::min(3, kMost)>(row);
-    case 2:
-      return body.template operator()<std::min(2, kMost)>(row);
-    case 1:
-      return body.template operator()<1>(row);
-    default:
-      return;
   }
 }
 

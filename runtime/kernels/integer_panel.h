@@ -8,6 +8,7 @@
 #include <span>
 
 #include "runtime/kernels/int4_groups.h"
+#include "runtime/kernels/panel.h"
 
 namespace folio {
 
@@ -19,7 +20,6 @@ namespace folio {
 //   int4  [4 pairs of lines][64 columns][4], line i in the low half of a byte
 //         and line i + 4 in the high half; then 64 steps of f16, and on an
 //         affine grid 64 minimums of f16
-inline constexpr int32_t kPanelColumns = 64;
 inline constexpr int32_t kGroupLines = Int4Group::kSize / 4;
 inline constexpr size_t kLineBytes = kPanelColumns * 4;
 inline constexpr size_t kInt8GroupBytes = kGroupLines * kLineBytes;

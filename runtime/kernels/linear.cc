@@ -13,12 +13,14 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernels/aligned_array.h"
-#include "runtime/kernels/integer_panel.h"
+#include "runtime/kernels/float_product.h"
+#include "runtime/kernels/instruction_set.h"
 #include "runtime/kernels/integer_product.h"
-#include "runtime/kernels/portable_product.h"
+#include "runtime/kernels/panel.h"
 #include "runtime/kernels/vocab_reduce.h"
 
 namespace folio {
@@ -89,26 +91,21 @@ dnnl::engine& CpuEngine() {
   return *engine;
 }
 
-memory::data_type OneDnnType(ElementType type) {
-  return type == ElementType::kF32 ? memory::data_type::f32
-                                   : memory::data_type::bf16;
+memory::desc Dense(int64_t rows, int64_t cols) {
+  return {{rows, cols}, memory::data_type::f32, memory::format_tag::ab};
 }
 
-memory::desc Dense(int64_t rows, int64_t cols, ElementType type) {
-  return {{rows, cols}, OneDnnType(type), memory::format_tag::ab};
-}
-
-// Describes x [rows, in] times weights, whose type and layout `weights` gives.
+// Describes x [rows, in] times weights, whose layout `weights` gives.
 dnnl::matmul::primitive_desc DescribeProduct(int64_t rows,
                                              const memory::desc& weights,
-                                             ElementType type, bool has_bias) {
+                                             bool has_bias) {
   const int64_t in = weights.dims()[0];
   const int64_t out = weights.dims()[1];
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const memory::desc x = Dense(rows, in, type);
-  const memory::desc bias = Dense(1, out, ElementType::kF32);
-  const memory::desc y = Dense(rows, out, ElementType::kF32);
+  const memory::desc x = Dense(rows, in);
+  const memory::desc bias = Dense(1, out);
+  const memory::desc y = Dense(rows, out);
   const dnnl::matmul::desc desc = has_bias
                                       ? dnnl::matmul::desc(x, weights, bias, y)
                                       : dnnl::matmul::desc(x, weights, y);
@@ -121,10 +118,10 @@ bool IsBatchInvariant(const dnnl::matmul::primitive_desc& product) {
 
 // A product whose packed layout of weights is oneDNN's to choose.
 dnnl::matmul::primitive_desc DescribeProduct(int64_t rows, int64_t in,
-                                             int64_t out, ElementType type,
-                                             bool has_bias) {
-  const memory::desc any({in, out}, OneDnnType(type), memory::format_tag::any);
-  return DescribeProduct(rows, any, type, has_bias);
+                                             int64_t out, bool has_bias) {
+  const memory::desc any({in, out}, memory::data_type::f32,
+                         memory::format_tag::any);
+  return DescribeProduct(rows, any, has_bias);
 }
 
 // Every row count that RoundUpRows can give.
@@ -167,20 +164,19 @@ void ReadInPieces(const Columns& columns, const Pack& pack) {
 
 class OneDnnSlice final : public Linear::Slice {
  public:
-  // REQUIRES: oneDNN has kernels for the type.
-  OneDnnSlice(const Columns& columns, ElementType type, int32_t max_rows)
+  // REQUIRES: oneDNN has kernels that keep Linear's promise.
+  OneDnnSlice(const Columns& columns, int32_t max_rows)
       : stream_(CpuEngine()),
-        type_(type),
         buckets_(RowBuckets(max_rows)),
         has_bias_(!columns.bias().empty()),
         // One layout for all row counts.
         layout_(DescribeProduct(max_rows, columns.weights.in, columns.count,
-                                type, has_bias_)
+                                has_bias_)
                     .weights_desc()),
         products_(buckets_.size()) {
     size_t scratch_bytes = 1;
     for (const int32_t rows : buckets_) {
-      const auto product = DescribeProduct(rows, layout_, type, has_bias_);
+      const auto product = DescribeProduct(rows, layout_, has_bias_);
       CHECK(IsBatchInvariant(product))
           << "For " << rows << " rows times [" << columns.weights.in << ", "
           << columns.count << "] oneDNN chose " << product.impl_info_str()
@@ -231,7 +227,7 @@ class OneDnnSlice final : public Linear::Slice {
     const int64_t in = columns.weights.in;
     const size_t size = layout_.get_size();
     // What a layout adds to the weights must be 0.
-    const bool is_padded = size != size_t(in) * columns.count * BytesOf(type_);
+    const bool is_padded = size != size_t(in) * columns.count * sizeof(float);
     packed_ = is_padded ? AlignedArray<std::byte>(size)
                         : AlignedArray<std::byte>::Uninitialised(size);
     ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
@@ -249,7 +245,7 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
   Product MakeProduct(int32_t rows) {
-    const auto desc = DescribeProduct(rows, layout_, type_, has_bias_);
+    const auto desc = DescribeProduct(rows, layout_, has_bias_);
     Product product{
         .primitive = dnnl::matmul(desc),
         .source = memory(desc.src_desc(), CpuEngine(), nullptr),
@@ -270,7 +266,6 @@ class OneDnnSlice final : public Linear::Slice {
   }
 
   dnnl::stream stream_;
-  ElementType type_;
   std::vector<int32_t> buckets_;
   bool has_bias_;
   memory::desc layout_;
@@ -282,33 +277,12 @@ class OneDnnSlice final : public Linear::Slice {
   std::vector<std::optional<Product>> products_;
 };
 
-class PortableSlice final : public Linear::Slice {
+// Of a product of Folio's own, whose parts are its panels.
+template <class Product>
+class PanelSlice final : public Linear::Slice {
  public:
-  PortableSlice(const Columns& columns, ElementType type)
-      : product_(type, columns.weights.in, columns.count) {
-    ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
-      product_.PackRows(first, rows);
-    });
-    product_.SetBias(columns.bias());
-  }
-
-  void Forward(const Activations& x, int32_t first, int32_t rows,
-               int32_t /*part*/, std::span<const uint8_t> /*next*/,
-               float* y) override {
-    product_.Run(x.row(first), rows, y);
-  }
-
-  int64_t bytes() const override { return product_.bytes(); }
-
- private:
-  PortableProduct product_;
-};
-
-class IntegerSlice final : public Linear::Slice {
- public:
-  IntegerSlice(const Columns& columns, ElementType type)
-      : product_(type, columns.weights.int4_grid, columns.weights.in,
-                 columns.count) {
+  PanelSlice(const Columns& columns, Product product)
+      : product_(std::move(product)) {
     ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
       product_.PackRows(first, rows);
     });
@@ -329,22 +303,22 @@ class IntegerSlice final : public Linear::Slice {
   int64_t bytes() const override { return product_.bytes(); }
 
  private:
-  IntegerProduct product_;
+  Product product_;
 };
 
-// Whether oneDNN has a `brg:` kernel for the type.
-bool ProbeIsBatchInvariant(ElementType type) {
+// Whether oneDNN has a `brg:` kernel.
+bool ProbeIsBatchInvariant() {
   try {
     return IsBatchInvariant(DescribeProduct(/*rows=*/16, /*in=*/64, /*out=*/64,
-                                            type, /*has_bias=*/true));
+                                            /*has_bias=*/true));
   } catch (const dnnl::error&) {
-    return false;  // Nothing multiplies this type here.
+    return false;
   }
 }
 
 // Multiplies a few random matrices, and says whether each row comes out the
-// same alone as among others. REQUIRES: ProbeIsBatchInvariant(type).
-bool PassesSelfCheck(ElementType type) {
+// same alone as among others. REQUIRES: ProbeIsBatchInvariant().
+bool PassesSelfCheck() {
   constexpr int32_t kIn = 328;  // Neither whole vectors nor whole blocks.
   constexpr int32_t kOut = 80;
   constexpr int32_t kMaxRows = 33;
@@ -356,8 +330,8 @@ bool PassesSelfCheck(ElementType type) {
   weights.read_rows = [&](int32_t, std::span<float> rows) {
     for (float& w : rows) w = draw();
   };
-  OneDnnSlice slice({weights, 0, kOut}, type, kMaxRows);
-  Activations x(type, kMaxRows, kIn, /*num_workers=*/1);
+  OneDnnSlice slice({weights, 0, kOut}, kMaxRows);
+  Activations x(ElementType::kF32, kMaxRows, kIn, /*num_workers=*/1);
   for (int32_t row = 0; row < kMaxRows; ++row) {
     std::generate_n(x.BeginRow(row, 0), kIn, draw);
     x.EndRow(row, 0);
@@ -377,53 +351,63 @@ bool PassesSelfCheck(ElementType type) {
   return true;
 }
 
-// Which kernels multiply a type on this machine.
-struct Choice {
-  bool onednn = false;
-  const char* why = "";
-};
-
-Choice ChooseKernels(ElementType type) {
-  if (!ProbeIsBatchInvariant(type)) {
-    return {false,
-            "Folio's own fixed-order kernel, because oneDNN has no brg kernel "
-            "for it here"};
-  }
-  HoldOpenMpToOneThread();
-  if (!PassesSelfCheck(type)) {
-    return {false,
-            "Folio's own fixed-order kernel, because oneDNN's failed the check "
-            "that a row does not depend on the others"};
-  }
-  return {true, "oneDNN's brg kernels"};
+// Whether oneDNN multiplies f32 on this machine; linear.h says why one product
+// speaks for all.
+bool OneDnnMultipliesF32() {
+  static const bool choice = [] {
+    const char* why = "oneDNN's brg kernels";
+    bool passes = ProbeIsBatchInvariant();
+    if (!passes) {
+      why = "Folio's own kernel, because oneDNN has no brg kernel for it here";
+    } else {
+      HoldOpenMpToOneThread();
+      passes = PassesSelfCheck();
+      if (!passes) {
+        why =
+            "Folio's own kernel, because oneDNN's failed the check that a row "
+            "does not depend on the others";
+      }
+    }
+    LOG(INFO) << "Matrix products of f32: " << why << ".";
+    return passes;
+  }();
+  return choice;
 }
 
-// linear.h says why one product speaks for all.
-const Choice& KernelsFor(ElementType type) {
-  const auto choose = [](ElementType chosen) {
-    const Choice choice = ChooseKernels(chosen);
-    LOG(INFO) << "Matrix products of " << NameOf(chosen) << ": " << choice.why
-              << ".";
-    return choice;
-  };
-  static const Choice integers{false, ""};
-  if (IsInteger(type)) return integers;
-  if (type == ElementType::kF32) {
-    static const Choice f32 = choose(ElementType::kF32);
-    return f32;
-  }
-  static const Choice bf16 = choose(ElementType::kBf16);
-  return bf16;
+void SayHowBf16IsMultiplied() {
+  static const bool said = [] {
+    LOG(INFO) << "Matrix products of bf16: Folio's own kernel, "
+              << (HasBf16DotProducts()
+                      ? "with dot products of bf16."
+                      : "as floats, because there are no dot products of bf16 "
+                        "here.");
+    return true;
+  }();
+  static_cast<void>(said);
+}
+
+LinearPath ChoosePath(ElementType type, LinearPath wanted) {
+  if (type == ElementType::kBf16) SayHowBf16IsMultiplied();
+  return type == ElementType::kF32 && wanted == LinearPath::kFastest &&
+                 OneDnnMultipliesF32()
+             ? LinearPath::kFastest
+             : LinearPath::kPortable;
 }
 
 std::unique_ptr<Linear::Slice> MakeSlice(const Columns& columns,
                                          ElementType type, int32_t max_rows,
                                          LinearPath path) {
-  if (IsInteger(type)) return std::make_unique<IntegerSlice>(columns, type);
-  if (path == LinearPath::kPortable) {
-    return std::make_unique<PortableSlice>(columns, type);
+  const int32_t in = columns.weights.in;
+  if (IsInteger(type)) {
+    return std::make_unique<PanelSlice<IntegerProduct>>(
+        columns,
+        IntegerProduct(type, columns.weights.int4_grid, in, columns.count));
   }
-  return std::make_unique<OneDnnSlice>(columns, type, max_rows);
+  if (path == LinearPath::kPortable) {
+    return std::make_unique<PanelSlice<FloatProduct>>(
+        columns, FloatProduct(type, in, columns.count));
+  }
+  return std::make_unique<OneDnnSlice>(columns, max_rows);
 }
 
 }  // namespace
@@ -435,7 +419,7 @@ Linear::Linear(const LinearWeights& weights, ElementType type, int32_t max_rows,
       max_rows_(max_rows),
       cuts_(ColumnBlocks::EvenCuts(weights.out, executor->num_workers())),
       executor_(executor),
-      path_(KernelsFor(type).onednn ? path : LinearPath::kPortable),
+      path_(ChoosePath(type, path)),
       slices_(cuts_.size() - 1) {
   CHECK_GE(max_rows, 1);
   CHECK(weights.bias.empty() || weights.bias.size() == size_t(weights.out));
@@ -452,7 +436,9 @@ Linear::~Linear() = default;
 Linear::Linear(Linear&&) noexcept = default;
 
 bool Linear::IsFast(ElementType type) {
-  return IsInteger(type) ? IntegerProduct::IsFast() : KernelsFor(type).onednn;
+  if (IsInteger(type)) return IntegerProduct::IsFast();
+  return type == ElementType::kF32 ? OneDnnMultipliesF32()
+                                   : HasBf16DotProducts();
 }
 
 // (A matrix of few columns has fewer slices than another.)

@@ -36,7 +36,7 @@ struct LinearWeights {
 };
 
 enum class LinearPath {
-  kFastest,   // oneDNN where its results do not depend on the batch.
+  kFastest,   // oneDNN, for f32, where its results do not depend on the batch.
   kPortable,  // Folio's own kernels.
 };
 
@@ -44,20 +44,22 @@ enum class LinearPath {
 //
 // Each row of y depends on the same row of x alone, to the last bit: not on the
 // number of rows, max_rows, the number of workers or where columns are cut.
-// For f32 and bf16, oneDNN keeps this promise in its `brg:` kernels; elsewhere
-// Folio's own kernel, which adds the products in the order of `in`, takes over.
+// Folio's own kernels, FloatProduct and IntegerProduct, keep this promise by
+// their order of additions. They are the faster ones, too, because they ask for
+// the weights that come next: for bf16 they need instructions for dot products,
+// and elsewhere they are slow.
 //
-// The two paths round differently, so the choice must not depend on row counts
-// or cuts either: for each type one probe, and a check of a few products when
-// it is first used, decide for the whole machine. That is enough, because
-// oneDNN picks by instruction set alone: of about 400,000 products (in and out
-// from 1 to 80 and those of real models, up to 2,048 rows) all are `brg:` with
-// AVX-512, and none when capped to AVX2. A product that is an exception to the
-// probe is a failed CHECK, not another path.
+// For f32, oneDNN keeps the promise in its `brg:` kernels. It rounds
+// differently, so the choice must not depend on row counts or cuts either: one
+// probe, and a check of a few products when f32 is first used, decide for the
+// whole machine. That is enough, because oneDNN picks by instruction set alone:
+// of about 400,000 products (in and out from 1 to 80 and those of real models,
+// up to 2,048 rows) all are `brg:` with AVX-512, and none when capped to AVX2.
+// A product that is an exception to the probe is a failed CHECK, not another
+// path.
 //
 // With weights of bf16, x is rounded to bf16 by whoever makes it, products are
-// exact and sums f32. (`brg:` kernels of bf16 need the instructions for it.)
-// int8 and int4 are multiplied by IntegerProduct, on all machines.
+// exact and sums f32. With those of int8 and int4, x is rounded to int8.
 //
 // Forward must not run twice at the same time on one Linear.
 class Linear {
@@ -70,8 +72,8 @@ class Linear {
   ~Linear();
   Linear(Linear&&) noexcept;
 
-  // Whether this machine has instructions for products of `type`, and kernels
-  // that use them and keep the promise above.
+  // Whether this machine has fast kernels for products of `type` that keep the
+  // promise above.
   static bool IsFast(ElementType type);
 
   int32_t in() const { return in_; }
@@ -79,8 +81,8 @@ class Linear {
   ElementType type() const { return type_; }
   // What the packed weights and the bias take.
   int64_t bytes() const;
-  // The path in use: kFastest if that was asked for and oneDNN multiplies this
-  // type and keeps the promise above on this machine.
+  // The path in use: kFastest if that was asked for, for f32, and oneDNN keeps
+  // the promise above on this machine.
   LinearPath path() const { return path_; }
 
   // A destination for up to max_rows rows.
