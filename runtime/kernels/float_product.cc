@@ -169,24 +169,19 @@ namespace {
 
 HWY_EXPORT(MultiplyPanel);
 
-size_t NumPanels(int32_t out) {
-  return static_cast<size_t>((out + kPanelColumns - 1) / kPanelColumns);
+// Dwords of a column.
+int32_t NumLines(ElementType type, int32_t in) {
+  return type == ElementType::kF32 ? in : (in + 1) / 2;
 }
 
 }  // namespace
 
 FloatProduct::FloatProduct(ElementType type, int32_t in, int32_t out)
-    : type_(type),
-      in_(in),
-      out_(out),
-      num_lines_(type == ElementType::kF32 ? in : (in + 1) / 2),
-      packed_(NumPanels(out) * panel_dwords()),
-      bias_(NumPanels(out) * kPanelColumns) {
+    : PanelProduct(
+          in, out,
+          size_t(NumLines(type, in)) * kPanelColumns * sizeof(uint32_t)),
+      type_(type) {
   CHECK(!IsInteger(type));
-}
-
-size_t FloatProduct::panel_dwords() const {
-  return size_t(num_lines_) * kPanelColumns;
 }
 
 void FloatProduct::PackRows(int32_t first, std::span<const float> rows) {
@@ -194,8 +189,9 @@ void FloatProduct::PackRows(int32_t first, std::span<const float> rows) {
   for (int32_t r = 0; r < count; ++r) {
     const std::span<const float> row = rows.subspan(size_t(r) * in_, in_);
     const int32_t column = first + r;
-    uint32_t* place = packed_.data() + column / kPanelColumns * panel_dwords() +
-                      column % kPanelColumns;
+    uint32_t* place =
+        reinterpret_cast<uint32_t*>(MutablePanel(column / kPanelColumns)) +
+        column % kPanelColumns;
     if (type_ == ElementType::kF32) {
       for (const float w : row) {
         *place = std::bit_cast<uint32_t>(w);
@@ -210,42 +206,22 @@ void FloatProduct::PackRows(int32_t first, std::span<const float> rows) {
   }
 }
 
-void FloatProduct::SetBias(std::span<const float> bias) {
-  std::copy(bias.begin(), bias.end(), bias_.data());
-}
-
-int64_t FloatProduct::bytes() const {
-  return static_cast<int64_t>(packed_.size() * sizeof(uint32_t) +
-                              bias_.size() * sizeof(float));
-}
-
-int32_t FloatProduct::num_panels() const {
-  return static_cast<int32_t>(NumPanels(out_));
-}
-
-std::span<const uint8_t> FloatProduct::Panel(int32_t panel) const {
-  return {
-      reinterpret_cast<const uint8_t*>(packed_.data() + panel * panel_dwords()),
-      panel_dwords() * sizeof(uint32_t)};
-}
-
 void FloatProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
                             int32_t panel, std::span<const uint8_t> next,
                             float* y) const {
   CHECK(x.type() == type_);
-  const int32_t column = panel * kPanelColumns;
   HWY_DYNAMIC_DISPATCH(MultiplyPanel)
   ({.type = type_,
-    .panel = packed_.data() + panel * panel_dwords(),
-    .num_lines = num_lines_,
-    .bias = bias_.data() + column,
+    .panel = reinterpret_cast<const uint32_t*>(Panel(panel).data()),
+    .num_lines = NumLines(type_, in_),
+    .bias = bias(panel),
     .x = x.row(first),
     .x_stride = x.row_bytes(),
     .in = in_,
     .rows = rows,
-    .y = y + column,
+    .y = y + panel * kPanelColumns,
     .y_stride = size_t(out_),
-    .cols = std::min(kPanelColumns, out_ - column),
+    .cols = PanelCols(panel),
     .next = next});
 }
 

@@ -14,9 +14,7 @@ namespace {
 constexpr int32_t kGroup = Int4Group::kSize;
 static_assert(kGroup == Activations::kGroup);
 
-size_t NumPanels(int32_t out) {
-  return (size_t(out) + kPanelColumns - 1) / kPanelColumns;
-}
+int32_t NumGroups(int32_t in) { return (in + kGroup - 1) / kGroup; }
 
 size_t GroupBytes(ElementType type, Int4Grid grid) {
   if (type == ElementType::kInt8) return kInt8GroupBytes;
@@ -29,14 +27,12 @@ bool IntegerProduct::IsFast() { return HasInt8DotProducts(); }
 
 IntegerProduct::IntegerProduct(ElementType type, Int4Grid grid, int32_t in,
                                int32_t out)
-    : type_(type),
+    : PanelProduct(in, out, NumGroups(in) * GroupBytes(type, grid)),
+      type_(type),
       grid_(grid),
-      in_(in),
-      out_(out),
-      num_groups_((in + kGroup - 1) / kGroup),
-      packed_(NumPanels(out) * num_groups_ * GroupBytes(type, grid)),
-      scales_(type == ElementType::kInt8 ? NumPanels(out) * kPanelColumns : 0),
-      bias_(NumPanels(out) * kPanelColumns) {
+      num_groups_(NumGroups(in)),
+      scales_(type == ElementType::kInt8 ? size_t(num_panels()) * kPanelColumns
+                                         : 0) {
   CHECK(IsInteger(type));
   CHECK_LE(in, kMaxIn);
 }
@@ -60,9 +56,8 @@ void IntegerProduct::PackInt8(int32_t column, std::span<const float> row) {
   for (const float w : row) greatest = std::max(greatest, std::abs(w));
   const float inverse = greatest > 0 ? 127.0f / greatest : 0.0f;
   scales_.data()[column] = greatest / 127.0f;
-  uint8_t* const panel = packed_.data() + size_t(column / kPanelColumns) *
-                                              num_groups_ * kInt8GroupBytes;
-  uint8_t* place = panel + size_t(column % kPanelColumns) * 4;
+  uint8_t* place =
+      MutablePanel(column / kPanelColumns) + size_t(column % kPanelColumns) * 4;
   for (int32_t k = 0; k < in_; ++k) {
     const float q = std::clamp(row[k] * inverse, -127.0f, 127.0f);
     place[k / 4 * kLineBytes + k % 4] =
@@ -71,8 +66,7 @@ void IntegerProduct::PackInt8(int32_t column, std::span<const float> row) {
 }
 
 void IntegerProduct::PackInt4(int32_t column, std::span<const float> row) {
-  uint8_t* group = packed_.data() +
-                   size_t(column / kPanelColumns) * num_groups_ * group_bytes();
+  uint8_t* group = MutablePanel(column / kPanelColumns);
   const int32_t in_panel = column % kPanelColumns;
   for (int32_t k = 0; k < in_; k += kGroup, group += group_bytes()) {
     float weights[kGroup] = {};
@@ -90,22 +84,9 @@ void IntegerProduct::PackInt4(int32_t column, std::span<const float> row) {
   }
 }
 
-void IntegerProduct::SetBias(std::span<const float> bias) {
-  std::copy(bias.begin(), bias.end(), bias_.data());
-}
-
 int64_t IntegerProduct::bytes() const {
-  return static_cast<int64_t>(packed_.size() +
-                              (scales_.size() + bias_.size()) * sizeof(float));
-}
-
-int32_t IntegerProduct::num_panels() const {
-  return static_cast<int32_t>(NumPanels(out_));
-}
-
-std::span<const uint8_t> IntegerProduct::Panel(int32_t panel) const {
-  const size_t bytes = num_groups_ * group_bytes();
-  return packed_.span().subspan(panel * bytes, bytes);
+  return PanelProduct::bytes() +
+         static_cast<int64_t>(scales_.size() * sizeof(float));
 }
 
 void IntegerProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
@@ -119,7 +100,7 @@ void IntegerProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
                            .num_groups = num_groups_,
                            .affine = grid_ == Int4Grid::kAffine,
                            .scales = scales_.data() + column,
-                           .bias = bias_.data() + column,
+                           .bias = bias(panel),
                            .x = reinterpret_cast<const int8_t*>(x.row(first)),
                            .x_stride = x.row_bytes(),
                            .row_scales = x.scales() + first,
@@ -128,7 +109,7 @@ void IntegerProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
                            .rows = rows,
                            .y = y + column,
                            .y_stride = out_,
-                           .cols = std::min(kPanelColumns, out_ - column),
+                           .cols = PanelCols(panel),
                            .next = next};
   if (type_ == ElementType::kInt8) {
     MultiplyInt8Panel(input);

@@ -20,7 +20,7 @@
 #include "runtime/kernels/float_product.h"
 #include "runtime/kernels/instruction_set.h"
 #include "runtime/kernels/integer_product.h"
-#include "runtime/kernels/panel.h"
+#include "runtime/kernels/panel_product.h"
 #include "runtime/kernels/vocab_reduce.h"
 
 namespace folio {
@@ -278,32 +278,31 @@ class OneDnnSlice final : public Linear::Slice {
 };
 
 // Of a product of Folio's own, whose parts are its panels.
-template <class Product>
 class PanelSlice final : public Linear::Slice {
  public:
-  PanelSlice(const Columns& columns, Product product)
+  PanelSlice(const Columns& columns, std::unique_ptr<PanelProduct> product)
       : product_(std::move(product)) {
     ReadInPieces(columns, [&](int32_t first, std::span<float> rows) {
-      product_.PackRows(first, rows);
+      product_->PackRows(first, rows);
     });
-    product_.SetBias(columns.bias());
+    product_->SetBias(columns.bias());
   }
 
   static_assert(kPanelColumns % ColumnBlocks::kStripe == 0);
-  int32_t num_parts() const override { return product_.num_panels(); }
+  int32_t num_parts() const override { return product_->num_panels(); }
   int32_t part_columns() const override { return kPanelColumns; }
   std::span<const uint8_t> Part(int32_t part) const override {
-    return product_.Panel(part);
+    return product_->Panel(part);
   }
   void Forward(const Activations& x, int32_t first, int32_t rows, int32_t part,
                std::span<const uint8_t> next, float* y) override {
-    product_.RunPanel(x, first, rows, part, next, y);
+    product_->RunPanel(x, first, rows, part, next, y);
   }
 
-  int64_t bytes() const override { return product_.bytes(); }
+  int64_t bytes() const override { return product_->bytes(); }
 
  private:
-  Product product_;
+  std::unique_ptr<PanelProduct> product_;
 };
 
 // Whether oneDNN has a `brg:` kernel.
@@ -397,17 +396,17 @@ LinearPath ChoosePath(ElementType type, LinearPath wanted) {
 std::unique_ptr<Linear::Slice> MakeSlice(const Columns& columns,
                                          ElementType type, int32_t max_rows,
                                          LinearPath path) {
+  if (path == LinearPath::kFastest) {
+    return std::make_unique<OneDnnSlice>(columns, max_rows);
+  }
   const int32_t in = columns.weights.in;
-  if (IsInteger(type)) {
-    return std::make_unique<PanelSlice<IntegerProduct>>(
-        columns,
-        IntegerProduct(type, columns.weights.int4_grid, in, columns.count));
+  if (!IsInteger(type)) {
+    return std::make_unique<PanelSlice>(
+        columns, std::make_unique<FloatProduct>(type, in, columns.count));
   }
-  if (path == LinearPath::kPortable) {
-    return std::make_unique<PanelSlice<FloatProduct>>(
-        columns, FloatProduct(type, in, columns.count));
-  }
-  return std::make_unique<OneDnnSlice>(columns, max_rows);
+  return std::make_unique<PanelSlice>(
+      columns, std::make_unique<IntegerProduct>(type, columns.weights.int4_grid,
+                                                in, columns.count));
 }
 
 }  // namespace
