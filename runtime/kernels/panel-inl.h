@@ -52,6 +52,8 @@ class Ahead {
 // Calls body<count>(row) for the NumPieces<kMost>(rows) pieces of [0, rows).
 template <int32_t kMost, typename Body>
 HWY_INLINE void InPieces(int32_t rows, const Body& body) {
+  // There is a case for each size of the last piece.
+  static_assert(kMost <= 6);
   int32_t row = 0;
   for (; row + kMost <= rows; row += kMost) {
     body.template operator()<kMost>(row);
