@@ -152,13 +152,18 @@ class DrainTest(unittest.TestCase):
     def test_admin_drain_while_loading_counts_when_that_is_done(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        socket = 'unix:' + os.path.join(folder.name, 'admin')
-        # It takes seconds to load.
+        path = os.path.join(folder.name, 'admin')
+        socket = 'unix:' + path
+        # It takes the better part of a second to load, or more.
         process = subprocess.Popen(
             [folio, 'serve', '--listen', '127.0.0.1:0', '--admin-listen',
              socket, '--model', 'random:llama-135m'], stdout=subprocess.PIPE)
         self.addCleanup(process.kill)
         self.addCleanup(process.stdout.close)
+        # A first attempt that fails would be repeated after a second only.
+        deadline = time.monotonic() + TIMEOUT
+        while not os.path.exists(path) and time.monotonic() < deadline:
+            time.sleep(0.01)
         with grpc.insecure_channel(socket) as channel:
             admin_grpc.AdminStub(channel).Drain(
                 admin.DrainRequest(), timeout=TIMEOUT, wait_for_ready=True)
