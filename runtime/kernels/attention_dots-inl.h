@@ -16,9 +16,11 @@ namespace HWY_NAMESPACE {
 
 // c[kLines][kVectors * kLanes] += a x b[begin .. end), rows of b in order, from
 // `column` on: the same operations for each element of c whatever the number of
-// lines and vectors. b.At(row, column) is where a vector lies. Strides in
-// elements and floats. Asks `prefetcher` for a piece with each row of b.
-template <class P, int32_t kLines, int32_t kVectors, class B, class Prefetcher>
+// lines and vectors. With kFresh, c is 0 before. b.At(row, column) is where a
+// vector lies. Strides in elements and floats. Asks `prefetcher` for a piece
+// with each row of b.
+template <class P, bool kFresh, int32_t kLines, int32_t kVectors, class B,
+          class Prefetcher>
 HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
                             const B& b, size_t column, size_t begin, size_t end,
                             float* c, size_t c_stride, Prefetcher& prefetcher) {
@@ -28,7 +30,8 @@ HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
   for (int32_t l = 0; l < kLines; ++l) {
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
-      sum[l][v] = hn::Load(d, c + l * c_stride + column + v * kLanes);
+      sum[l][v] = kFresh ? hn::Zero(d)
+                         : hn::Load(d, c + l * c_stride + column + v * kLanes);
     }
   }
   const auto add_part = [&]<int32_t kPart>(size_t k) {
@@ -62,7 +65,7 @@ HWY_INLINE void AddProducts(const typename P::Element* a, size_t a_stride,
 }
 
 // AddProducts for columns [column, end_column). REQUIRES: whole vectors.
-template <class P, int32_t kLines, class B, class Prefetcher>
+template <class P, bool kFresh, int32_t kLines, class B, class Prefetcher>
 HWY_INLINE void AddAllProducts(const typename P::Element* a, size_t a_stride,
                                const B& b, size_t column, size_t end_column,
                                size_t begin, size_t end, float* c,
@@ -70,8 +73,8 @@ HWY_INLINE void AddAllProducts(const typename P::Element* a, size_t a_stride,
   const auto add = [&]<int32_t kVectors>() {
     for (; column + kVectors * kLanes <= end_column;
          column += kVectors * kLanes) {
-      AddProducts<P, kLines, kVectors>(a, a_stride, b, column, begin, end, c,
-                                       c_stride, prefetcher);
+      AddProducts<P, kFresh, kLines, kVectors>(a, a_stride, b, column, begin,
+                                               end, c, c_stride, prefetcher);
     }
   };
   add.template operator()<kVectorsAtOnce>();

@@ -28,6 +28,8 @@ constexpr int32_t kGroup = 16;
 
 // Positions [begin, end) of a block.
 struct Range {
+  bool IsEmpty() const { return begin >= end; }
+
   int32_t begin;
   int32_t end;
 };

@@ -248,6 +248,11 @@ class TileKernel {
     return InBlock(FirstSeen(tile_, position), position + 1, start);
   }
 
+  LineState State(int32_t line) const {
+    return {s_.sums + line * dim_, s_.max + line,
+            s_.partial + line * kMostLanes};
+  }
+
   // One block for lines [line, line + kLines).
   template <int32_t kLines>
   HWY_NOINLINE void AttendLines(const Block& block, int32_t line,
@@ -256,30 +261,32 @@ class TileKernel {
     // Both ends of what a line sees ascend from line to line.
     const Range any = {Seen(line, start).begin,
                        Seen(line + kLines - 1, start).end};
-    if (any.begin >= any.end) return;
-    SetZero(s_.scores, kLines * kBlock);
-    AddAllProducts<P, kLines>(q(line), q_stride_, block.keys,
-                              any.begin / kGroup * kGroup,
-                              RoundUp(any.end, kGroup), 0, key_dwords_,
-                              s_.scores, kBlock, prefetcher);
+    if (any.IsEmpty()) return;
+    AddAllProducts<P, /*kFresh=*/true, kLines>(
+        q(line), q_stride_, block.keys, any.begin / kGroup * kGroup,
+        RoundUp(any.end, kGroup), 0, key_dwords_, s_.scores, kBlock,
+        prefetcher);
     Element* const weights = reinterpret_cast<Element*>(s_.weights);
+    // Line by line twice, so that nobody waits for a line's greatest score.
+    float max[kLines];
     for (int32_t l = 0; l < kLines; ++l) {
-      const Range seen = Seen(line + l, start);
-      if (seen.begin >= seen.end) {
+      max[l] = ScaleScores(s_.key_scales, Seen(line + l, start),
+                           State(line + l), s_.scores + l * kBlock, prefetcher);
+    }
+    for (int32_t l = 0; l < kLines; ++l) {
+      if (Seen(line + l, start).IsEmpty()) {
         std::fill_n(weights + l * kBlock, kBlock, Element{0});
         continue;
       }
-      Softmax<P, kHasScales>(s_.scores + l * kBlock, s_.key_scales,
-                             s_.value_scales, seen, dim_,
-                             {s_.sums + (line + l) * dim_, s_.max + line + l,
-                              s_.partial + (line + l) * kMostLanes},
-                             weights + l * kBlock, prefetcher);
+      Weigh<P, kHasScales>(s_.scores + l * kBlock, s_.value_scales, max[l],
+                           dim_, State(line + l), weights + l * kBlock,
+                           prefetcher);
     }
     // Weights of 0 change no sum, so that those of all lines may be left out.
     constexpr int32_t kStep = P::kElementsPerDword;
-    AddAllProducts<P, kLines>(weights, kBlock, block.values, 0, dim_,
-                              any.begin / kStep, (any.end + kStep - 1) / kStep,
-                              s_.sums + line * dim_, dim_, prefetcher);
+    AddAllProducts<P, /*kFresh=*/false, kLines>(
+        weights, kBlock, block.values, 0, dim_, any.begin / kStep,
+        (any.end + kStep - 1) / kStep, s_.sums + line * dim_, dim_, prefetcher);
   }
 
   const AttentionTile& tile_;
@@ -323,11 +330,11 @@ void MergeOnTarget(const AttentionPart& from, int32_t head_dim,
 
 void FinishOnTarget(const AttentionPart& part, int32_t head_dim, float* out) {
   const FloatTag d;
-  const V total = hn::Set(d, *part.total);
+  const V inverse = hn::Set(d, 1.0f / *part.total);
   ForEachPiece(head_dim, [&](size_t i, size_t n) {
     // Sums that are 0 may differ in sign: a weight of 0 that is left out is not
     // quite the same as one that is not. Adding 0 takes the sign away.
-    const V mean = hn::Div(LoadPart(part.sums + i, n), total);
+    const V mean = hn::Mul(LoadPart(part.sums + i, n), inverse);
     StorePart(hn::Add(mean, hn::Zero(d)), out + i, n);
   });
 }

@@ -63,10 +63,20 @@ struct FloatPairs : FloatDots {
 
   template <int32_t kPart>
   static HWY_INLINE V Load(const uint32_t* b) {
+    const WordV second = hn::Set(Words(), 0xFFFF0000u);
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR
+    if constexpr (kPart == 1) {
+      // A load with a mask costs nothing more, and no register.
+      const hn::Repartition<uint16_t, FloatTag> halves;
+      return hn::BitCast(
+          FloatTag(),
+          hn::MaskedLoad(hn::MaskFromVec(hn::BitCast(halves, second)), halves,
+                         reinterpret_cast<const uint16_t*>(b)));
+    }
+#endif
     const WordV pair = hn::LoadU(Words(), b);
-    return hn::BitCast(
-        FloatTag(), kPart == 0 ? hn::ShiftLeft<16>(pair)
-                               : hn::And(pair, hn::Set(Words(), 0xFFFF0000u)));
+    return hn::BitCast(FloatTag(), kPart == 0 ? hn::ShiftLeft<16>(pair)
+                                              : hn::And(pair, second));
   }
   template <int32_t kPart>
   static HWY_INLINE V Broadcast(const float* a, size_t k) {

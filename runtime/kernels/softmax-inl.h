@@ -62,18 +62,16 @@ struct LineState {
   float* partial;  // [kLanes]: the total is their sum.
 };
 
-// Turns one line's scores of a block into weights exp2(score * scale - max),
-// times the values' scales if there are any; positions that it does not see get
-// 0. Scores become scaled ones. Asks `prefetcher` for pieces meanwhile.
-template <class P, bool kHasValueScales>
-HWY_INLINE void Softmax(float* scores, const float* key_scales,
-                        const float* value_scales, Range seen,
-                        size_t padded_dim, const LineState& line,
-                        typename P::Element* weights, Prefetcher& prefetcher) {
+// Scales one line's scores of a block; those of positions that it does not see
+// become -infinity. Returns the greatest of them and of the line's before. Asks
+// `prefetcher` for pieces meanwhile.
+HWY_INLINE float ScaleScores(const float* key_scales, Range seen,
+                             const LineState& line, float* scores,
+                             Prefetcher& prefetcher) {
   const FloatTag d;
   const V nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
   const bool sees_all = seen.begin == 0 && seen.end == kBlock;
-  V greatest = nothing;
+  V greatest = hn::Set(d, *line.max);
   for (int32_t j = 0; j < kBlock; j += kLanes) {
     prefetcher.AskForNext(1);
     V score = hn::Mul(hn::Load(d, scores + j), hn::Load(d, key_scales + j));
@@ -87,10 +85,18 @@ HWY_INLINE void Softmax(float* scores, const float* key_scales,
     hn::Store(score, d, scores + j);
     greatest = hn::Max(greatest, score);
   }
-  const float old_max = *line.max;
-  const float new_max =
-      std::max(old_max, hn::GetLane(hn::MaxOfLanes(d, greatest)));
-  const V shift = hn::Set(d, new_max);
+  return hn::GetLane(hn::MaxOfLanes(d, greatest));
+}
+
+// Turns scaled scores into weights exp2(score - max), times the values' scales
+// if there are any, and `max` into the line's. Asks `prefetcher` for pieces
+// meanwhile.
+template <class P, bool kHasValueScales>
+HWY_INLINE void Weigh(const float* scores, const float* value_scales, float max,
+                      size_t padded_dim, const LineState& line,
+                      typename P::Element* weights, Prefetcher& prefetcher) {
+  const FloatTag d;
+  const V shift = hn::Set(d, max);
   V sum = hn::Zero(d);
   for (int32_t j = 0; j < kBlock; j += kLanes) {
     prefetcher.AskForNext(1);
@@ -104,11 +110,11 @@ HWY_INLINE void Softmax(float* scores, const float* key_scales,
       sum = hn::Add(sum, P::StoreElements(weight, to));
     }
   }
-  if (new_max > old_max) {
-    const float factor = Exp2(old_max - new_max);
+  if (max > *line.max) {
+    const float factor = Exp2(*line.max - max);
     Rescale(factor, padded_dim, line.sums);
     Rescale(factor, kLanes, line.partial);
-    *line.max = new_max;
+    *line.max = max;
   }
   hn::Store(hn::Add(hn::Load(d, line.partial), sum), d, line.partial);
 }
