@@ -12,8 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "hwy/contrib/math/math-inl.h"
-#include "runtime/kernels/vectors-inl.h"
+#include "runtime/kernels/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace folio {
@@ -68,7 +67,6 @@ void RmsNormRow(const float* x, size_t size, const float* weight, float epsilon,
 // erf within 1.2e-7: N. Juffa's two polynomials (stackoverflow.com/a/35148199),
 // one for small arguments, one for log(1 - erf) beyond.
 HWY_INLINE V Erf(V a) {
-  const FloatTag d;
   const V t = hn::Abs(a);
   const V s = hn::Mul(a, a);
 
@@ -80,7 +78,8 @@ HWY_INLINE V Erf(V a) {
   r = hn::MulAdd(r, t, Constant(-6.34846687e-1f));
   r = hn::MulAdd(r, t, Constant(-1.28717512e-1f));
   r = hn::MulAdd(r, t, hn::Neg(t));
-  const V far = hn::CopySignToAbs(hn::Sub(Constant(1.0f), hn::Exp(d, r)), a);
+  const V far =
+      hn::CopySignToAbs(hn::Sub(Constant(1.0f), ExpNotPositive(r)), a);
 
   V p = hn::MulAdd(Constant(-5.96761703e-4f), s, Constant(4.99119423e-3f));
   p = hn::MulAdd(p, s, Constant(-2.67681349e-2f));
@@ -92,12 +91,24 @@ HWY_INLINE V Erf(V a) {
   return hn::IfThenElse(hn::Gt(t, Constant(0.927734375f)), far, near);
 }
 
+// 1 / x within 2 ulp, for x from 1 to 2.
+HWY_INLINE V Reciprocal(V x) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR
+  // Newton's step doubles the 14 bits that are right, in a third of the time of
+  // a division.
+  const V near = hn::ApproximateReciprocal(x);
+  return hn::Mul(near, hn::NegMulAdd(x, near, Constant(2.0f)));
+#else
+  return hn::Div(Constant(1.0f), x);
+#endif
+}
+
 // x / (1 + exp(-z)), by exp(-|z|), which can't overflow.
 HWY_INLINE V TimesSigmoid(V x, V z) {
-  const V e = hn::Exp(FloatTag(), hn::Neg(hn::Abs(z)));
+  const V e = ExpNotPositive(hn::Neg(hn::Abs(z)));
   const V one = Constant(1.0f);
   const V numerator = hn::IfThenElse(hn::Lt(z, hn::Zero(FloatTag())), e, one);
-  return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
+  return hn::Mul(hn::Mul(x, numerator), Reciprocal(hn::Add(one, e)));
 }
 
 void GeluErfRow(const float* y, size_t size, float* out) {
