@@ -227,24 +227,43 @@ void Decode(benchmark::State& state, AttentionShape shape, ElementType type,
       [&] {
         for (int32_t layer = 0; layer < kLayers; ++layer) {
           attention.Plan(batch);
-          attention.Run(q, kv.OfLayer(layer), out);
+          attention.Attend(q, kv.OfLayer(layer));
+          attention.Finish({0, sequences}, out, Pool());
         }
       },
       static_cast<double>(kv.memory().size()), [&] { ReadAll(kv.memory()); });
 }
 
-// One prompt in chunks of 512 rows, in one layer. Useful multiply-adds, against
-// a product of 512 rows whose weights are bf16 (f32 when K/V is).
+// Prompts in one layer, 512 rows at a time: one in chunks, or several at once.
+// Useful multiply-adds, against a product of 512 rows whose weights are bf16
+// (f32 when K/V is).
 void Prefill(benchmark::State& state, AttentionShape shape, ElementType type,
              int32_t tokens) {
   constexpr int32_t kRows = 512;
   constexpr int32_t kIn = 576;
   constexpr int32_t kOut = 3072;
-  const KvPages kv(shape, type, 1, 1, tokens, Order::kFollowing);
+  const int32_t prompts = std::max(1, kRows / tokens);
+  const int32_t times = prompts == 1 ? 1 : 30;
+  const KvPages kv(shape, type, 1, prompts, tokens, Order::kFollowing);
+  std::vector<AttentionSequence> batch;
   const int32_t width = shape.num_heads * shape.head_dim;
   const std::vector<float> q = Queries(size_t(kRows) * width);
   PagedAttention attention(shape, std::nullopt, kRows, &Pool());
   Activations out(ElementType::kBf16, kRows, width, Pool().num_workers());
+
+  const auto attend = [&](int32_t first) {
+    const int32_t rows = std::min(kRows, tokens - first);
+    batch.clear();
+    for (int32_t i = 0; i < prompts; ++i) {
+      batch.push_back({.first_row = i * rows,
+                       .num_rows = rows,
+                       .first_position = first,
+                       .pages = kv.pages(i)});
+    }
+    attention.Plan(batch);
+    attention.Attend(q, kv.OfLayer(0));
+    attention.Finish({0, prompts * rows}, out, Pool());
+  };
 
   const ElementType product_type =
       type == ElementType::kF32 ? type : ElementType::kBf16;
@@ -254,26 +273,22 @@ void Prefill(benchmark::State& state, AttentionShape shape, ElementType type,
                       [](int32_t, std::span<float> rows) {
                         std::fill(rows.begin(), rows.end(), 0.5f);
                       }},
-                 product_type, kRows, &Pool());
+                 product_type, Pool());
   const Activations x(product_type, kRows, kIn, Pool().num_workers());
-  ColumnBlocks y = product.MakeOutput();
+  ColumnBlocks y = product.MakeOutput(kRows);
   constexpr int kProducts = 4;
   Compare(
-      state, double(tokens) * (tokens + 1) * width,
+      state, double(times) * prompts * tokens * (tokens + 1) * width,
       [&] {
-        for (int32_t first = 0; first < tokens; first += kRows) {
-          const AttentionSequence sequence{
-              .first_row = 0,
-              .num_rows = std::min(kRows, tokens - first),
-              .first_position = first,
-              .pages = kv.pages(0)};
-          attention.Plan({&sequence, 1});
-          attention.Run(q, kv.OfLayer(0), out);
+        for (int32_t time = 0; time < times; ++time) {
+          for (int32_t first = 0; first < tokens; first += kRows) attend(first);
         }
       },
       double{kProducts} * kRows * kIn * kOut,
       [&] {
-        for (int i = 0; i < kProducts; ++i) product.Forward(x, 0, kRows, y);
+        for (int i = 0; i < kProducts; ++i) {
+          product.Forward(x, {0, kRows}, y, Pool());
+        }
       });
 }
 
@@ -303,8 +318,12 @@ void Register() {
           Decode(state, shape, type, 1, 8192, order);
         });
       }
-      add("Prefill/4096/" + name,
-          [=](benchmark::State& state) { Prefill(state, shape, type, 4096); });
+      for (const int32_t tokens : {128, 4096}) {
+        add("Prefill/" + std::to_string(tokens) + "/" + name,
+            [=](benchmark::State& state) {
+              Prefill(state, shape, type, tokens);
+            });
+      }
     }
   }
 }

@@ -46,7 +46,7 @@ void AddAndNorm(benchmark::State& state) {
   const ColumnBlocks y(kRows, ColumnBlocks::EvenCuts(kHidden, 2));
   Activations out(static_cast<ElementType>(state.range(0)), kRows, kHidden, 1);
   for (auto unused : state) {
-    AddAndRmsNorm(y, kRows, x, weight, 1e-5f, out, executor);
+    AddAndRmsNorm(y, {0, kRows}, x, weight, 1e-5f, out, executor);
     benchmark::ClobberMemory();
   }
   Count(state, kHidden);
@@ -58,7 +58,7 @@ void SwiGluOf(benchmark::State& state) {
   const ColumnBlocks y(kRows, ColumnBlocks::EvenCuts(2 * kFfn, 2));
   Activations out(static_cast<ElementType>(state.range(0)), kRows, kFfn, 1);
   for (auto unused : state) {
-    SwiGlu(y, kRows, out, executor);
+    SwiGlu(y, {0, kRows}, out, executor);
     benchmark::ClobberMemory();
   }
   Count(state, kFfn);
@@ -70,7 +70,7 @@ void GeluErfOf(benchmark::State& state) {
   const ColumnBlocks y(kRows, ColumnBlocks::EvenCuts(kFfn, 2));
   Activations out(ElementType::kF32, kRows, kFfn, 1);
   for (auto unused : state) {
-    GeluErf(y, kRows, out, executor);
+    GeluErf(y, {0, kRows}, out, executor);
     benchmark::ClobberMemory();
   }
   Count(state, kFfn);
@@ -105,7 +105,8 @@ void SplitQkvOf(benchmark::State& state) {
   }
   std::vector<float> q(kRows * kHidden);
   for (auto unused : state) {
-    SplitQkv(qkv, kRows, shape, {.rotary = &rotary}, kv, slots, q, executor);
+    SplitQkv(qkv, {0, kRows}, shape, {.rotary = &rotary}, kv, slots, q,
+             executor);
     benchmark::ClobberMemory();
   }
   Count(state, 15 * 64);

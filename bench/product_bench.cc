@@ -27,7 +27,7 @@ constexpr ProductShape kLayer[] = {
 
 class Products {
  public:
-  Products(ElementType type, Executor* executor) {
+  Products(ElementType type, Executor* executor) : executor_(*executor) {
     for (int32_t layer = 0; layer < kLayers; ++layer) {
       for (const ProductShape& shape : kLayer) {
         LinearWeights weights{.in = shape.in, .out = shape.out};
@@ -37,13 +37,12 @@ class Products {
                 UniformDouble(/*seed=*/1, first, i % 4096) - 0.5);
           }
         };
-        linears_.push_back(
-            std::make_unique<Linear>(weights, type, kMaxRows, executor));
+        linears_.push_back(std::make_unique<Linear>(weights, type, *executor));
       }
     }
     for (size_t i = 0; i < std::size(kLayer); ++i) {
       x_.emplace_back(type, kMaxRows, kLayer[i].in, executor->num_workers());
-      y_.push_back(linears_[i]->MakeOutput());
+      y_.push_back(linears_[i]->MakeOutput(kMaxRows));
       for (int32_t row = 0; row < kMaxRows; ++row) {
         std::fill_n(x_[i].BeginRow(row, 0), kLayer[i].in, 0.5f);
         x_[i].EndRow(row, 0);
@@ -54,12 +53,13 @@ class Products {
   void Run(int32_t rows) {
     for (size_t i = 0; i < linears_.size(); ++i) {
       const size_t part = i % std::size(kLayer);
-      linears_[i]->Forward(x_[part], 0, rows, y_[part],
+      linears_[i]->Forward(x_[part], {0, rows}, y_[part], executor_,
                            linears_[(i + 1) % linears_.size()].get());
     }
   }
 
  private:
+  Executor& executor_;
   std::vector<std::unique_ptr<Linear>> linears_;
   std::vector<Activations> x_;
   std::vector<ColumnBlocks> y_;

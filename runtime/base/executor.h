@@ -27,11 +27,17 @@ class Executor {
       int num_tasks, absl::FunctionRef<void(int task, int worker)> body) = 0;
 };
 
+// As worker `worker`: inside another Executor's ParallelFor, the one that the
+// caller is there.
 class SerialExecutor final : public Executor {
  public:
+  explicit SerialExecutor(int worker = 0) : worker_(worker) {}
   int num_workers() const override { return 1; }
   void ParallelFor(int num_tasks,
                    absl::FunctionRef<void(int task, int worker)> body) override;
+
+ private:
+  const int worker_;
 };
 
 // A oneTBB pool of `num_threads` workers, the caller being one of them. It is

@@ -72,6 +72,12 @@ size_t PaddedCols(int32_t cols) {
   return (cols + kGroup - 1) / kGroup * kGroup;
 }
 
+size_t RowBytes(ElementType type, int32_t cols) {
+  if (type == ElementType::kInt8) return PaddedCols(cols);
+  constexpr size_t kDword = sizeof(uint32_t);
+  return (size_t(cols) * BytesOf(type) + kDword - 1) / kDword * kDword;
+}
+
 }  // namespace
 
 Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
@@ -79,8 +85,7 @@ Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
     : type_(ActivationTypeFor(weights)),
       max_rows_(max_rows),
       cols_(cols),
-      row_bytes_(type_ == ElementType::kInt8 ? PaddedCols(cols)
-                                             : size_t(cols) * BytesOf(type_)),
+      row_bytes_(RowBytes(type_, cols)),
       data_(max_rows * row_bytes_) {
   if (type_ == ElementType::kF32) return;
   for (int worker = 0; worker < num_workers; ++worker) {

@@ -52,7 +52,7 @@ class Activations {
   void EndRow(int32_t row, int worker);
 
   // Row `row` in the type: floats, the bits of bf16, or int8_t. Rows are
-  // row_bytes() apart.
+  // row_bytes() apart, with zeros up to a whole dword, or group.
   const std::byte* row(int32_t row) const {
     return data_.data() + row * row_bytes_;
   }

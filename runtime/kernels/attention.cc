@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/kernels/parallel_rows.h"
-
 namespace folio {
 namespace {
 
@@ -43,10 +41,8 @@ void PagedAttention::Plan(std::span<const AttentionSequence> sequences) {
   schedule_.Plan(sequences);
 }
 
-void PagedAttention::Run(std::span<const float> q, const PagedKv& kv,
-                         Activations& out) {
+void PagedAttention::Attend(std::span<const float> q, const PagedKv& kv) {
   CHECK_EQ(kv.page_size % 8, 0);
-  CHECK_EQ(out.cols(), shape_.num_heads * shape_.head_dim);
   executor_->ParallelFor(schedule_.num_tasks(), [&](int task, int worker) {
     const std::span<const AttentionPiece> pieces = schedule_.task(task);
     AttentionTile tile = TileOf(pieces[0], q, kv);
@@ -57,15 +53,17 @@ void PagedAttention::Run(std::span<const float> q, const PagedKv& kv,
     }
     AttendTile(tile, /*next=*/nullptr, scratch_[worker].data());
   });
-  const std::span<const int32_t> rows = schedule_.rows();
-  ParallelRows(*executor_, static_cast<int32_t>(rows.size()),
-               [&](int32_t first, int32_t count, int worker) {
-                 for (const int32_t row : rows.subspan(first, count)) {
-                   CHECK_LT(row, out.max_rows());
-                   FinishRow(row, out.BeginRow(row, worker));
-                   out.EndRow(row, worker);
-                 }
-               });
+}
+
+void PagedAttention::Finish(Rows rows, Activations& out, Executor& executor) {
+  CHECK_EQ(out.cols(), shape_.num_heads * shape_.head_dim);
+  CHECK_LE(rows.end(), out.max_rows());
+  ParallelRows(executor, rows, [&](Rows some, int worker) {
+    for (int32_t row = some.first; row < some.end(); ++row) {
+      FinishRow(row, out.BeginRow(row, worker));
+      out.EndRow(row, worker);
+    }
+  });
 }
 
 AttentionTile PagedAttention::TileOf(const AttentionPiece& piece,

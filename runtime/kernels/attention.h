@@ -15,6 +15,7 @@
 #include "runtime/kernels/attention_input.h"
 #include "runtime/kernels/attention_schedule.h"
 #include "runtime/kernels/attention_tile.h"
+#include "runtime/kernels/parallel_rows.h"
 
 namespace folio {
 
@@ -56,10 +57,15 @@ class PagedAttention {
   // end by max_rows.
   void Plan(std::span<const AttentionSequence> sequences);
 
-  // One layer of the planned batch. q is dense; q and out are [rows, num_heads
-  // * head_dim], where rows is the end of the last sequence. Rows that belong
-  // to no sequence are left alone. Allocates nothing.
-  void Run(std::span<const float> q, const PagedKv& kv, Activations& out);
+  // One layer of the planned batch, but for Finish. q is dense, [rows,
+  // num_heads * head_dim], where rows is the end of the last sequence.
+  // Allocates nothing.
+  void Attend(std::span<const float> q, const PagedKv& kv);
+
+  // Writes `rows` of the last Attend to those of `out`, [rows, num_heads *
+  // head_dim]. Two calls at the same time may have executors of one worker
+  // each and other rows. REQUIRES: they belong to sequences. Allocates nothing.
+  void Finish(Rows rows, Activations& out, Executor& executor);
 
  private:
   AttentionTile TileOf(const AttentionPiece& piece, std::span<const float> q,

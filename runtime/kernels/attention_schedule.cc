@@ -39,7 +39,6 @@ AttentionSchedule::AttentionSchedule(const AttentionShape& shape,
   tiles_.reserve(span_parts_.size());
   pieces_.reserve(span_parts_.size() + max_lines / group());
   tasks_.reserve(pieces_.capacity());
-  rows_.reserve(max_rows);
 }
 
 int32_t AttentionSchedule::max_tile_lines() const {
@@ -70,12 +69,8 @@ void AttentionSchedule::Plan(std::span<const AttentionSequence> sequences) {
 void AttentionSchedule::ListTiles(
     std::span<const AttentionSequence> sequences) {
   tiles_.clear();
-  rows_.clear();
   for (const AttentionSequence& sequence : sequences) {
     CHECK_LE(sequence.first_row + sequence.num_rows, max_rows_);
-    for (int32_t row = 0; row < sequence.num_rows; ++row) {
-      rows_.push_back(sequence.first_row + row);
-    }
   }
   // Head by head: what they read of the pool are places of their own, in which
   // sequences that came one after the other are neighbours.

@@ -57,8 +57,7 @@ class AttentionSchedule {
                                       tasks_[i].end - tasks_[i].first);
   }
 
-  // The rows of all sequences, and what is to be merged into each.
-  std::span<const int32_t> rows() const { return rows_; }
+  // What is to be merged into a row of the sequences.
   const SpanParts& span_parts(int32_t row, int32_t kv_head) const {
     return span_parts_[size_t(row) * shape_.num_kv_heads + kv_head];
   }
@@ -85,7 +84,6 @@ class AttentionSchedule {
   std::vector<AttentionPiece> tiles_;  // Each with all of its spans.
   std::vector<AttentionPiece> pieces_;
   std::vector<Task> tasks_;
-  std::vector<int32_t> rows_;
   std::vector<SpanParts> span_parts_;  // [max_rows, num_kv_heads]
 };
 

@@ -14,8 +14,7 @@
 namespace folio {
 
 // A [max_rows, cols] matrix of f32, stored as dense blocks of neighbouring
-// columns: each worker writes a block of its own, because a destination with a
-// row stride wider than the slice costs oneDNN up to twice the time.
+// columns: each worker writes a block of its own, as long as it needs no help.
 //
 // Cuts between blocks are multiples of kCutMultiple columns, a cache line, so
 // that no two workers write to one line and a reduction that takes

@@ -154,11 +154,11 @@ HWY_EXPORT(SwiGluRow);
 
 // Calls write(row, where to write it) for each row, split over the workers.
 template <typename Write>
-void WriteRows(int32_t rows, Activations& out, Executor& executor,
+void WriteRows(Rows rows, Activations& out, Executor& executor,
                const Write& write) {
-  CHECK_LE(rows, out.max_rows());
-  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int worker) {
-    for (int32_t row = first; row < first + count; ++row) {
+  CHECK_LE(rows.end(), out.max_rows());
+  ParallelRows(executor, rows, [&](Rows some, int worker) {
+    for (int32_t row = some.first; row < some.end(); ++row) {
       write(row, out.BeginRow(row, worker));
       out.EndRow(row, worker);
     }
@@ -167,21 +167,21 @@ void WriteRows(int32_t rows, Activations& out, Executor& executor,
 
 // kernel(a block's part of the row, its size, where its result goes).
 template <typename Kernel>
-void MapBlocks(const ColumnBlocks& y, int32_t rows, Activations& out,
+void MapBlocks(const ColumnBlocks& y, Rows rows, Activations& out,
                Executor& executor, const Kernel& kernel) {
-  CHECK_LE(rows, y.max_rows());
+  CHECK_LE(rows.count, y.max_rows());
   CHECK_EQ(y.cols(), out.cols());
   WriteRows(rows, out, executor, [&](int32_t row, float* to) {
     for (int32_t b = 0; b < y.num_blocks(); ++b) {
-      const std::span<const float> part = y.Row(b, row);
+      const std::span<const float> part = y.Row(b, row - rows.first);
       kernel(part.data(), part.size(), to + y.first_column(b));
     }
   });
 }
 
-void CheckSum(const ColumnBlocks& y, int32_t rows, std::span<const float> x) {
-  CHECK_LE(rows, y.max_rows());
-  CHECK_GE(x.size(), size_t(rows) * y.cols());
+void CheckSum(const ColumnBlocks& y, Rows rows, std::span<const float> x) {
+  CHECK_LE(rows.count, y.max_rows());
+  CHECK_GE(x.size(), size_t(rows.end()) * y.cols());
 }
 
 // x += row `row` of y.
@@ -193,34 +193,25 @@ void AddBlocks(const ColumnBlocks& y, int32_t row, float* x) {
   }
 }
 
-void CheckNorm(std::span<const float> x, int32_t rows, size_t cols,
+void CheckNorm(std::span<const float> x, Rows rows, size_t cols,
                const Activations& out) {
-  CHECK_GE(x.size(), rows * cols);
+  CHECK_GE(x.size(), rows.end() * cols);
   CHECK_EQ(static_cast<size_t>(out.cols()), cols);
 }
 
 }  // namespace
 
-void AddColumnBlocks(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+void AddColumnBlocks(const ColumnBlocks& y, Rows rows, std::span<float> x,
                      Executor& executor) {
   CheckSum(y, rows, x);
-  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int) {
-    for (int32_t row = first; row < first + count; ++row) {
-      AddBlocks(y, row, x.data() + size_t(row) * y.cols());
+  ParallelRows(executor, rows, [&](Rows some, int /*worker*/) {
+    for (int32_t row = some.first; row < some.end(); ++row) {
+      AddBlocks(y, row - rows.first, x.data() + size_t(row) * y.cols());
     }
   });
 }
 
-void RoundRows(std::span<const float> x, int32_t rows, Activations& out,
-               Executor& executor) {
-  const size_t cols = out.cols();
-  CHECK_GE(x.size(), rows * cols);
-  WriteRows(rows, out, executor, [&](int32_t row, float* to) {
-    std::copy_n(x.data() + row * cols, cols, to);
-  });
-}
-
-void LayerNorm(std::span<const float> x, int32_t rows,
+void LayerNorm(std::span<const float> x, Rows rows,
                std::span<const float> weight, std::span<const float> bias,
                float epsilon, Activations& out, Executor& executor) {
   const size_t cols = weight.size();
@@ -232,9 +223,8 @@ void LayerNorm(std::span<const float> x, int32_t rows,
   });
 }
 
-void RmsNorm(std::span<const float> x, int32_t rows,
-             std::span<const float> weight, float epsilon, Activations& out,
-             Executor& executor) {
+void RmsNorm(std::span<const float> x, Rows rows, std::span<const float> weight,
+             float epsilon, Activations& out, Executor& executor) {
   const size_t cols = weight.size();
   CheckNorm(x, rows, cols, out);
   WriteRows(rows, out, executor, [&](int32_t row, float* to) {
@@ -243,7 +233,7 @@ void RmsNorm(std::span<const float> x, int32_t rows,
   });
 }
 
-void AddAndLayerNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+void AddAndLayerNorm(const ColumnBlocks& y, Rows rows, std::span<float> x,
                      std::span<const float> weight, std::span<const float> bias,
                      float epsilon, Activations& out, Executor& executor) {
   const size_t cols = weight.size();
@@ -251,45 +241,46 @@ void AddAndLayerNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
   CHECK_EQ(bias.size(), cols);
   CheckNorm(x, rows, cols, out);
   WriteRows(rows, out, executor, [&](int32_t row, float* to) {
-    AddBlocks(y, row, x.data() + row * cols);
+    AddBlocks(y, row - rows.first, x.data() + row * cols);
     HWY_DYNAMIC_DISPATCH(LayerNormRow)
     (x.data() + row * cols, cols, weight.data(), bias.data(), epsilon, to);
   });
 }
 
-void AddAndRmsNorm(const ColumnBlocks& y, int32_t rows, std::span<float> x,
+void AddAndRmsNorm(const ColumnBlocks& y, Rows rows, std::span<float> x,
                    std::span<const float> weight, float epsilon,
                    Activations& out, Executor& executor) {
   const size_t cols = weight.size();
   CheckSum(y, rows, x);
   CheckNorm(x, rows, cols, out);
   WriteRows(rows, out, executor, [&](int32_t row, float* to) {
-    AddBlocks(y, row, x.data() + row * cols);
+    AddBlocks(y, row - rows.first, x.data() + row * cols);
     HWY_DYNAMIC_DISPATCH(RmsNormRow)
     (x.data() + row * cols, cols, weight.data(), epsilon, to);
   });
 }
 
-void GeluErf(const ColumnBlocks& y, int32_t rows, Activations& out,
+void GeluErf(const ColumnBlocks& y, Rows rows, Activations& out,
              Executor& executor) {
   MapBlocks(y, rows, out, executor, HWY_DYNAMIC_DISPATCH(GeluErfRow));
 }
 
-void GeluTanh(const ColumnBlocks& y, int32_t rows, Activations& out,
+void GeluTanh(const ColumnBlocks& y, Rows rows, Activations& out,
               Executor& executor) {
   MapBlocks(y, rows, out, executor, HWY_DYNAMIC_DISPATCH(GeluTanhRow));
 }
 
-void SwiGlu(const ColumnBlocks& y, int32_t rows, Activations& out,
+void SwiGlu(const ColumnBlocks& y, Rows rows, Activations& out,
             Executor& executor) {
   const int32_t cols = out.cols();
-  CHECK_LE(rows, y.max_rows());
+  CHECK_LE(rows.count, y.max_rows());
   CHECK_EQ(y.cols(), 2 * cols);
   WriteRows(rows, out, executor, [&](int32_t row, float* to) {
     // Pieces in which neither gate nor up crosses a cut.
     for (int32_t column = 0; column < cols;) {
-      const std::span<const float> gate = y.RowFrom(row, column);
-      const std::span<const float> up = y.RowFrom(row, cols + column);
+      const std::span<const float> gate = y.RowFrom(row - rows.first, column);
+      const std::span<const float> up =
+          y.RowFrom(row - rows.first, cols + column);
       const size_t size =
           std::min({gate.size(), up.size(), size_t(cols - column)});
       HWY_DYNAMIC_DISPATCH(SwiGluRow)

@@ -57,30 +57,40 @@ namespace folio {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Elements [begin, begin + size) of kRows rows of x as P takes them, with a 0
-// up to a whole dword, kChunk apart.
+// Some elements of rows of x, `stride` apart.
+template <typename Element>
+struct Lefts {
+  const Element* first;
+  size_t stride;
+};
+
+// Elements [begin, begin + size) of kRows rows of x as P takes them: where they
+// lie, or converted, with a 0 up to a whole dword, in `to`.
 template <class P, typename T, int32_t kRows>
-HWY_INLINE void Stage(const FloatPanel& p, int32_t row, int32_t begin,
-                      int32_t size, typename P::Element* to) {
-  using Element = typename P::Element;
-  for (int32_t r = 0; r < kRows; ++r, to += kChunk) {
-    const T* from =
-        reinterpret_cast<const T*>(p.x + (row + r) * p.x_stride) + begin;
-    if constexpr (std::is_same_v<T, Element>) {
-      std::memcpy(to, from, size * sizeof(T));
-    } else {
+HWY_INLINE Lefts<typename P::Element> LeftsOf(const FloatPanel& p, int32_t row,
+                                              int32_t begin, int32_t size,
+                                              typename P::Element* to) {
+  const T* const from = reinterpret_cast<const T*>(p.x + row * p.x_stride);
+  const size_t stride = p.x_stride / sizeof(T);
+  if constexpr (std::is_same_v<T, typename P::Element>) {
+    return {from + begin, stride};
+  } else {
+    for (int32_t r = 0; r < kRows; ++r) {
       ForEachPiece(size, [&](size_t i, size_t n) {
-        StorePart(LoadPart(from + i, n), to + i, n);
+        StorePart(LoadPart(from + r * stride + begin + i, n),
+                  to + r * kChunk + i, n);
       });
+      if (size % P::kElementsPerDword != 0) to[r * kChunk + size] = 0;
     }
-    if (size % P::kElementsPerDword != 0) to[size] = 0;
+    return {to, kChunk};
   }
 }
 
 // sum[kRows][kVectors] += rows of x times a part of line `line` of a panel.
 template <class P, int32_t kPart, int32_t kRows, int32_t kVectors>
-HWY_INLINE void AddPart(const typename P::Element* x, const uint32_t* lines,
-                        size_t line, V (&sum)[kRows][kVectors]) {
+HWY_INLINE void AddPart(const Lefts<typename P::Element>& x,
+                        const uint32_t* lines, size_t line,
+                        V (&sum)[kRows][kVectors]) {
   decltype(P::template Load<kPart>(lines)) weights[kVectors];
 #pragma GCC unroll 4
   for (int32_t v = 0; v < kVectors; ++v) {
@@ -89,7 +99,8 @@ HWY_INLINE void AddPart(const typename P::Element* x, const uint32_t* lines,
   }
 #pragma GCC unroll 8
   for (int32_t r = 0; r < kRows; ++r) {
-    const auto factor = P::template Broadcast<kPart>(x + r * kChunk, line);
+    const auto factor =
+        P::template Broadcast<kPart>(x.first + r * x.stride, line);
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
       sum[r][v] = P::Add(factor, weights[v], sum[r][v]);
@@ -103,7 +114,7 @@ HWY_NOINLINE void FloatRows(const FloatPanel& p, int32_t row, Ahead ahead) {
   constexpr int32_t kVectors = kVectorsAtOnce;
   constexpr int32_t kChunkLines = kChunk / P::kElementsPerDword;
   const FloatTag d;
-  HWY_ALIGN typename P::Element x[kRows * kChunk];
+  HWY_ALIGN typename P::Element staged[kRows * kChunk];
   Target<kRows> target(p.y + row * p.y_stride, p.y_stride, p.cols,
                        /*load=*/false);
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
@@ -116,7 +127,8 @@ HWY_NOINLINE void FloatRows(const FloatPanel& p, int32_t row, Ahead ahead) {
     for (int32_t first = 0; first < p.num_lines; first += kChunkLines) {
       const int32_t lines = std::min(kChunkLines, p.num_lines - first);
       const int32_t begin = first * P::kElementsPerDword;
-      Stage<P, T, kRows>(p, row, begin, std::min(kChunk, p.in - begin), x);
+      const auto x = LeftsOf<P, T, kRows>(
+          p, row, begin, std::min(kChunk, p.in - begin), staged);
       const uint32_t* const chunk = p.panel + size_t(first) * kPanelColumns + c;
       for (int32_t line = 0; line < lines; line += kLinesAtOnce) {
         ahead.Ask();

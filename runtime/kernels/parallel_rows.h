@@ -10,19 +10,27 @@
 
 namespace folio {
 
-// Calls body(first_row, num_rows, worker) for pieces that cover [0, num_rows)
-// once. A few rows are done by the caller alone: sharing would cost more.
+// Rows [first, end()) of a batch.
+struct Rows {
+  int32_t end() const { return first + count; }
+
+  int32_t first;
+  int32_t count;
+};
+
+// Calls body(some rows, worker) for pieces that cover `rows` once. A few rows
+// are done by the caller alone: sharing would cost more.
 template <typename Body>
-void ParallelRows(Executor& executor, int32_t num_rows, const Body& body) {
+void ParallelRows(Executor& executor, Rows rows, const Body& body) {
   constexpr int32_t kRowsPerTask = 8;
-  if (num_rows <= kRowsPerTask || executor.num_workers() == 1) {
-    if (num_rows > 0) body(0, num_rows, 0);
-    return;
-  }
-  const int32_t num_tasks = (num_rows + kRowsPerTask - 1) / kRowsPerTask;
+  if (rows.count == 0) return;
+  const bool is_shared = executor.num_workers() > 1;
+  if (is_shared && rows.count <= kRowsPerTask) return body(rows, 0);
+  const int32_t most = is_shared ? kRowsPerTask : rows.count;
+  const int num_tasks = (rows.count + most - 1) / most;
   executor.ParallelFor(num_tasks, [&](int task, int worker) {
-    const int32_t first = task * kRowsPerTask;
-    body(first, std::min(kRowsPerTask, num_rows - first), worker);
+    const int32_t first = rows.first + task * most;
+    body(Rows{first, std::min(most, rows.end() - first)}, worker);
   });
 }
 

@@ -84,9 +84,11 @@ void Rotary::SetPositions(std::span<const int32_t> positions,
       sines[i] = static_cast<float>(a.sine * b.cosine + a.cosine * b.sine);
     }
   };
-  ParallelRows(executor, static_cast<int32_t>(positions.size()),
-               [&](int32_t first, int32_t count, int) {
-                 for (int32_t row = first; row < first + count; ++row) set(row);
+  ParallelRows(executor, {0, static_cast<int32_t>(positions.size())},
+               [&](Rows some, int /*worker*/) {
+                 for (int32_t row = some.first; row < some.end(); ++row) {
+                   set(row);
+                 }
                });
 }
 

@@ -101,9 +101,15 @@ constexpr int32_t kDword = sizeof(uint32_t);
 // One row's part of SplitQkv.
 class RowSplitter {
  public:
-  RowSplitter(const ColumnBlocks& qkv, const AttentionShape& shape,
-              const HeadTransforms& transforms, const PagedKv& kv)
-      : qkv_(qkv), shape_(shape), transforms_(transforms), kv_(kv) {}
+  // `first_row` is the row that row 0 of `qkv` is of.
+  RowSplitter(const ColumnBlocks& qkv, int32_t first_row,
+              const AttentionShape& shape, const HeadTransforms& transforms,
+              const PagedKv& kv)
+      : qkv_(qkv),
+        first_row_(first_row),
+        shape_(shape),
+        transforms_(transforms),
+        kv_(kv) {}
 
   void Split(int32_t row, const KvSlot& slot, float* q) const {
     const int32_t d = shape_.head_dim;
@@ -138,11 +144,11 @@ class RowSplitter {
   // be read in large ones until it has reached the cache.)
   const float* Head(int32_t row, int32_t column, float* copy) const {
     const size_t d = shape_.head_dim;
-    const std::span<const float> rest = qkv_.RowFrom(row, column);
+    const std::span<const float> rest = qkv_.RowFrom(row - first_row_, column);
     if (rest.size() >= d && d % ColumnBlocks::kCutMultiple == 0) {
       return rest.data();
     }
-    qkv_.CopyRow(row, column, {copy, d});
+    qkv_.CopyRow(row - first_row_, column, {copy, d});
     return copy;
   }
 
@@ -213,6 +219,7 @@ class RowSplitter {
   }
 
   const ColumnBlocks& qkv_;
+  const int32_t first_row_;
   const AttentionShape& shape_;
   const HeadTransforms& transforms_;
   const PagedKv& kv_;
@@ -220,10 +227,10 @@ class RowSplitter {
 
 }  // namespace
 
-void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
-              const AttentionShape& shape, const HeadTransforms& transforms,
-              const PagedKv& kv, std::span<const KvSlot> slots,
-              std::span<float> q, Executor& executor) {
+void SplitQkv(const ColumnBlocks& qkv, Rows rows, const AttentionShape& shape,
+              const HeadTransforms& transforms, const PagedKv& kv,
+              std::span<const KvSlot> slots, std::span<float> q,
+              Executor& executor) {
   const size_t q_cols = size_t(shape.num_heads) * shape.head_dim;
   CHECK_EQ(kv.page_size % 8, 0);
   CHECK_LE(shape.head_dim, kMaxHeadDim);
@@ -235,11 +242,11 @@ void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
   }
   CHECK_EQ(qkv.cols(),
            (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim);
-  CHECK_GE(slots.size(), size_t(rows));
-  CHECK_GE(q.size(), rows * q_cols);
-  const RowSplitter splitter(qkv, shape, transforms, kv);
-  ParallelRows(executor, rows, [&](int32_t first, int32_t count, int) {
-    for (int32_t row = first; row < first + count; ++row) {
+  CHECK_GE(slots.size(), size_t(rows.end()));
+  CHECK_GE(q.size(), rows.end() * q_cols);
+  const RowSplitter splitter(qkv, rows.first, shape, transforms, kv);
+  ParallelRows(executor, rows, [&](Rows some, int /*worker*/) {
+    for (int32_t row = some.first; row < some.end(); ++row) {
       splitter.Split(row, slots[row], q.data() + row * q_cols);
     }
   });

@@ -10,6 +10,7 @@
 #include "runtime/base/executor.h"
 #include "runtime/kernels/attention_input.h"
 #include "runtime/kernels/column_blocks.h"
+#include "runtime/kernels/parallel_rows.h"
 #include "runtime/kernels/rotary.h"
 
 namespace folio {
@@ -27,16 +28,17 @@ struct HeadTransforms {
 
 inline constexpr int32_t kMaxHeadDim = 1024;
 
-// Splits each row of `qkv`, [rows, (num_heads + 2 num_kv_heads) * head_dim]: q,
-// then k, then v, each its heads in order. q goes to the dense
-// [rows, num_heads * head_dim] array; K and V of row r are rounded to the type
+// Splits each row of `qkv`, (num_heads + 2 num_kv_heads) * head_dim columns: q,
+// then k, then v, each its heads in order; its row 0 is of the first of `rows`.
+// q goes to those of the dense array whose rows are num_heads * head_dim
+// columns; K and V of row r are rounded to the type
 // of `kv` and go to slots[r], where `kv` says. Each head's int8 are as those of
 // a row of Activations.
 // A row's result depends on that row alone. REQUIRES: head_dim <= kMaxHeadDim.
-void SplitQkv(const ColumnBlocks& qkv, int32_t rows,
-              const AttentionShape& shape, const HeadTransforms& transforms,
-              const PagedKv& kv, std::span<const KvSlot> slots,
-              std::span<float> q, Executor& executor);
+void SplitQkv(const ColumnBlocks& qkv, Rows rows, const AttentionShape& shape,
+              const HeadTransforms& transforms, const PagedKv& kv,
+              std::span<const KvSlot> slots, std::span<float> q,
+              Executor& executor);
 
 }  // namespace folio
 

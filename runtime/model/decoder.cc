@@ -19,6 +19,34 @@
 namespace folio {
 namespace {
 
+// What the products of one layer write.
+struct Outputs {
+  Outputs(const DecoderLayerWeights& layer, int32_t max_rows)
+      : qkv(layer.qkv.MakeOutput(max_rows)),
+        hidden(layer.out.MakeOutput(max_rows)),
+        up(layer.up.MakeOutput(max_rows)) {}
+
+  ColumnBlocks qkv;     // [rows, qkv_size]
+  ColumnBlocks hidden;  // [rows, hidden]
+  ColumnBlocks up;      // [rows, ffn], or [rows, 2 * ffn]
+};
+
+// Some rows of a step, who computes them, and where what products write goes:
+// its rows from 0 on are theirs.
+struct Strip {
+  Rows rows;
+  Executor* executor;
+  Outputs* y;
+};
+
+// The most rows of a strip that is one worker's: so few that what products
+// write stays in its nearer caches, so many that reading weights costs little.
+constexpr int32_t kStripRows = 64;
+
+// Where there are not so many for each worker, all compute all rows together,
+// each some columns of every product, so that weights are read once.
+constexpr int32_t kLeastStripRows = 32;
+
 class Decoder final : public Model {
  public:
   Decoder(std::string name, const DecoderConfig& config, DecoderWeights weights,
@@ -30,13 +58,16 @@ class Decoder final : public Model {
   const ColumnBlocks& Logits(int32_t first, int32_t count) override;
 
  private:
+  template <typename Body>
+  void ForEachStrip(int32_t rows, const Body& body);
   void FindPages(const StepInput& input, KvStorage& storage);
   void Embed(const StepInput& input);
-  void AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
-                      int32_t rows);
-  void FfnBlock(DecoderLayerWeights& layer, int32_t rows, const Linear* next);
-  void Normalise(const NormWeights& norm, int32_t rows, Activations& out);
-  void AddAndNormalise(const NormWeights& norm, int32_t rows);
+  void BeforeAttention(int32_t layer, const PagedKv& kv, const Strip& strip);
+  void AfterAttention(int32_t layer, const Strip& strip);
+  void Activate(const Strip& strip);
+  void Normalise(const NormWeights& norm, Rows rows, Activations& out,
+                 Executor& executor);
+  void AddAndNormalise(const NormWeights& norm, const Strip& strip);
   void KeepLogitsRows(std::span<const int32_t> logits_rows);
 
   PagedKv KvOfLayer(int32_t layer, const KvStorage& storage) const;
@@ -51,14 +82,14 @@ class Decoder final : public Model {
   PagedAttention attention_;
 
   // Activations of one step, with room for max_batch_tokens rows.
-  AlignedArray<float> x_;    // [rows, hidden]: the residual stream
-  Activations normed_;       // [rows, hidden]
-  ColumnBlocks qkv_out_;     // [rows, qkv_size]
-  AlignedArray<float> q_;    // [rows, num_heads, head_dim]
-  Activations attended_;     // [rows, num_heads * head_dim]
-  ColumnBlocks hidden_out_;  // [rows, hidden]
-  ColumnBlocks up_out_;      // [rows, ffn], or [rows, 2 * ffn]
-  Activations ffn_;          // [rows, ffn]
+  AlignedArray<float> x_;                 // [rows, hidden]: the residual stream
+  Activations normed_;                    // [rows, hidden]
+  AlignedArray<float> q_;                 // [rows, num_heads, head_dim]
+  Activations attended_;                  // [rows, num_heads * head_dim]
+  Activations ffn_;                       // [rows, ffn]
+  Outputs shared_outputs_;                // Of rows that all compute.
+  std::vector<Outputs> worker_outputs_;   // Of each worker's strip.
+  std::vector<SerialExecutor> one_each_;  // Each worker, alone.
 
   // What Logits needs of the last Forward.
   Activations last_hidden_;  // [logits rows, hidden], normalised
@@ -118,20 +149,21 @@ Decoder::Decoder(std::string name, const DecoderConfig& config,
       x_(size_t(limits.max_batch_tokens) * config.hidden_size),
       normed_(types.weights, limits.max_batch_tokens, config.hidden_size,
               executor->num_workers()),
-      qkv_out_(weights_.layers[0].qkv.MakeOutput()),
       q_(size_t(limits.max_batch_tokens) * config.num_heads * config.head_dim),
       attended_(types.weights, limits.max_batch_tokens,
                 config.num_heads * config.head_dim, executor->num_workers()),
-      hidden_out_(weights_.layers[0].out.MakeOutput()),
-      up_out_(weights_.layers[0].up.MakeOutput()),
       ffn_(types.weights, limits.max_batch_tokens, config.ffn_size,
            executor->num_workers()),
-      // Logits may round its rows up past the last one.
-      last_hidden_(types.weights,
-                   limits.max_batch_tokens + limits.max_logits_rows,
-                   config.hidden_size, executor->num_workers()),
-      logits_(weights_.head.MakeOutput()) {
+      shared_outputs_(weights_.layers[0],
+                      kLeastStripRows * executor->num_workers()),
+      last_hidden_(types.weights, limits.max_batch_tokens, config.hidden_size,
+                   executor->num_workers()),
+      logits_(weights_.head.MakeOutput(limits.max_logits_rows)) {
   logits_.KeepMaxima();
+  for (int worker = 0; worker < executor->num_workers(); ++worker) {
+    worker_outputs_.emplace_back(weights_.layers[0], kStripRows);
+    one_each_.emplace_back(worker);
+  }
   if (config.positions == PositionKind::kRotary) {
     rotary_.emplace(Frequencies(config), config.context_length,
                     limits.max_batch_tokens);
@@ -152,19 +184,45 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
   FindPages(input, storage);
   Embed(input);
   attention_.Plan(sequences_);
-  Normalise(weights_.layers[0].attn_norm, rows, normed_);
   for (int32_t l = 0; l < config_.num_layers; ++l) {
-    AttentionBlock(weights_.layers[l], KvOfLayer(l, storage), rows);
-    const bool is_last = l + 1 == config_.num_layers;
-    FfnBlock(weights_.layers[l], rows,
-             is_last ? &weights_.head : &weights_.layers[l + 1].qkv);
-    if (!is_last) {
-      AddAndNormalise(weights_.layers[l + 1].attn_norm, rows);
-    } else {
-      AddColumnBlocks(hidden_out_, rows, x_.span(), *executor_);
-    }
+    const PagedKv kv = KvOfLayer(l, storage);
+    ForEachStrip(rows, [&](const Strip& strip) {
+      if (l == 0) {
+        Normalise(weights_.layers[0].attn_norm, strip.rows, normed_,
+                  *strip.executor);
+      } else {
+        AfterAttention(l - 1, strip);
+      }
+      BeforeAttention(l, kv, strip);
+    });
+    attention_.Attend(q_.span(), kv);
   }
+  ForEachStrip(rows, [&](const Strip& strip) {
+    AfterAttention(config_.num_layers - 1, strip);
+  });
   KeepLogitsRows(input.logits_rows);
+}
+
+// Calls body(strip) for strips that cover all rows. Between one attention and
+// the next, rows need nothing of each other: a worker takes its strips from the
+// one to the other, and waits for nobody.
+template <typename Body>
+void Decoder::ForEachStrip(int32_t rows, const Body& body) {
+  const int num_workers = executor_->num_workers();
+  if (rows < kLeastStripRows * num_workers) {
+    body(Strip{{0, rows}, executor_, &shared_outputs_});
+    return;
+  }
+  const int32_t least = (rows + kStripRows - 1) / kStripRows;
+  const int64_t num_strips =
+      (least + num_workers - 1) / num_workers * num_workers;
+  executor_->ParallelFor(static_cast<int>(num_strips), [&](int task,
+                                                           int worker) {
+    const int32_t first = static_cast<int32_t>(rows * task / num_strips);
+    const int32_t end = static_cast<int32_t>(rows * (task + 1) / num_strips);
+    body(Strip{
+        {first, end - first}, &one_each_[worker], &worker_outputs_[worker]});
+  });
 }
 
 void Decoder::FindPages(const StepInput& input, KvStorage& storage) {
@@ -205,61 +263,77 @@ void Decoder::Embed(const StepInput& input) {
   if (rotary_.has_value()) rotary_->SetPositions(input.positions, *executor_);
 }
 
-// normed_ is norm(x), and becomes that of x += out(attention(q, k, v)). K and V
-// go to their pages.
-void Decoder::AttentionBlock(DecoderLayerWeights& layer, const PagedKv& kv,
-                             int32_t rows) {
+// From normed_ = norm(x) to q, k and v, of which the last two go to their
+// pages.
+void Decoder::BeforeAttention(int32_t layer, const PagedKv& kv,
+                              const Strip& strip) {
+  DecoderLayerWeights& weights = weights_.layers[layer];
   const HeadTransforms transforms{
-      .q_norm = layer.q_norm,
-      .k_norm = layer.k_norm,
+      .q_norm = weights.q_norm,
+      .k_norm = weights.k_norm,
       .norm_epsilon = static_cast<float>(config_.norm_epsilon),
       .rotary = rotary_.has_value() ? &*rotary_ : nullptr};
-  layer.qkv.Forward(normed_, 0, rows, qkv_out_, &layer.out);
-  SplitQkv(qkv_out_, rows, shape_, transforms, kv, kv_slots_, q_.span(),
-           *executor_);
-  attention_.Run(q_.span(), kv, attended_);
-  layer.out.Forward(attended_, 0, rows, hidden_out_, &layer.up);
-  AddAndNormalise(layer.ffn_norm, rows);
+  weights.qkv.Forward(normed_, strip.rows, strip.y->qkv, *strip.executor,
+                      &weights.out);
+  SplitQkv(strip.y->qkv, strip.rows, shape_, transforms, kv, kv_slots_,
+           q_.span(), *strip.executor);
 }
 
-// hidden_out_ = down(activation(up(normed_))). `next` is the product after it.
-void Decoder::FfnBlock(DecoderLayerWeights& layer, int32_t rows,
-                       const Linear* next) {
-  layer.up.Forward(normed_, 0, rows, up_out_, &layer.down);
+// x += out(attention); x += down(activation(up(norm(x)))); normed_ = norm(x),
+// as what follows needs it.
+void Decoder::AfterAttention(int32_t layer, const Strip& strip) {
+  DecoderLayerWeights& weights = weights_.layers[layer];
+  const bool is_last = layer + 1 == config_.num_layers;
+  attention_.Finish(strip.rows, attended_, *strip.executor);
+  weights.out.Forward(attended_, strip.rows, strip.y->hidden, *strip.executor,
+                      &weights.up);
+  AddAndNormalise(weights.ffn_norm, strip);
+  weights.up.Forward(normed_, strip.rows, strip.y->up, *strip.executor,
+                     &weights.down);
+  Activate(strip);
+  weights.down.Forward(
+      ffn_, strip.rows, strip.y->hidden, *strip.executor,
+      is_last ? &weights_.head : &weights_.layers[layer + 1].qkv);
+  if (!is_last) {
+    AddAndNormalise(weights_.layers[layer + 1].attn_norm, strip);
+  } else {
+    AddColumnBlocks(strip.y->hidden, strip.rows, x_.span(), *strip.executor);
+  }
+}
+
+void Decoder::Activate(const Strip& strip) {
   switch (config_.ffn) {
     case FfnKind::kGeluErf:
-      GeluErf(up_out_, rows, ffn_, *executor_);
+      GeluErf(strip.y->up, strip.rows, ffn_, *strip.executor);
       break;
     case FfnKind::kGeluTanh:
-      GeluTanh(up_out_, rows, ffn_, *executor_);
+      GeluTanh(strip.y->up, strip.rows, ffn_, *strip.executor);
       break;
     case FfnKind::kSwiGlu:
-      SwiGlu(up_out_, rows, ffn_, *executor_);
+      SwiGlu(strip.y->up, strip.rows, ffn_, *strip.executor);
       break;
   }
-  layer.down.Forward(ffn_, 0, rows, hidden_out_, next);
 }
 
-// x += hidden_out_; normed_ = norm(x).
-void Decoder::AddAndNormalise(const NormWeights& norm, int32_t rows) {
+// x += y's hidden; normed_ = norm(x).
+void Decoder::AddAndNormalise(const NormWeights& norm, const Strip& strip) {
   const float epsilon = static_cast<float>(config_.norm_epsilon);
   if (config_.norm == NormKind::kLayerNorm) {
-    AddAndLayerNorm(hidden_out_, rows, x_.span(), norm.weight, norm.bias,
-                    epsilon, normed_, *executor_);
+    AddAndLayerNorm(strip.y->hidden, strip.rows, x_.span(), norm.weight,
+                    norm.bias, epsilon, normed_, *strip.executor);
   } else {
-    AddAndRmsNorm(hidden_out_, rows, x_.span(), norm.weight, epsilon, normed_,
-                  *executor_);
+    AddAndRmsNorm(strip.y->hidden, strip.rows, x_.span(), norm.weight, epsilon,
+                  normed_, *strip.executor);
   }
 }
 
-void Decoder::Normalise(const NormWeights& norm, int32_t rows,
-                        Activations& out) {
+void Decoder::Normalise(const NormWeights& norm, Rows rows, Activations& out,
+                        Executor& executor) {
   const float epsilon = static_cast<float>(config_.norm_epsilon);
   if (config_.norm == NormKind::kLayerNorm) {
-    LayerNorm(x_.span(), rows, norm.weight, norm.bias, epsilon, out,
-              *executor_);
+    LayerNorm(x_.span(), rows, norm.weight, norm.bias, epsilon, out, executor);
   } else {
-    RmsNorm(x_.span(), rows, norm.weight, epsilon, out, *executor_);
+    RmsNorm(x_.span(), rows, norm.weight, epsilon, out, executor);
   }
 }
 
@@ -284,7 +358,8 @@ void Decoder::KeepLogitsRows(std::span<const int32_t> logits_rows) {
     std::copy_n(x_.data() + logits_rows[i] * hidden, hidden,
                 x_.data() + i * hidden);
   }
-  Normalise(weights_.final_norm, num_logits_rows_, last_hidden_);
+  Normalise(weights_.final_norm, {0, num_logits_rows_}, last_hidden_,
+            *executor_);
 }
 
 const ColumnBlocks& Decoder::Logits(int32_t first, int32_t count) {
@@ -292,7 +367,7 @@ const ColumnBlocks& Decoder::Logits(int32_t first, int32_t count) {
   CHECK_GT(count, 0);
   CHECK_LE(count, limits_.max_logits_rows);
   CHECK_LE(first + count, num_logits_rows_);
-  weights_.head.Forward(last_hidden_, first, count, logits_);
+  weights_.head.Forward(last_hidden_, {first, count}, logits_, *executor_);
   return logits_;
 }
 

@@ -69,7 +69,6 @@ class Loader {
       return NameInLayer(names_, part, layer);
     };
     const int32_t hidden = config_.hidden_size;
-    const int32_t rows = limits_.max_batch_tokens;
     std::vector<MatrixPart> up = {{name(names_.up), config_.ffn_size}};
     if (config_.ffn == FfnKind::kSwiGlu) {
       up.insert(up.begin(), {name(names_.gate), config_.ffn_size});
@@ -80,16 +79,16 @@ class Loader {
                  : std::vector<float>();
     };
     return {.attn_norm = LoadNorm(name(names_.attn_norm), hidden),
-            .qkv = LoadLinear(QkvParts(layer), hidden, config_.qkv_bias, rows),
+            .qkv = LoadLinear(QkvParts(layer), hidden, config_.qkv_bias),
             .q_norm = head_norm(names_.q_norm),
             .k_norm = head_norm(names_.k_norm),
             .out = LoadLinear({{name(names_.out), hidden}},
                               config_.num_heads * config_.head_dim,
-                              config_.out_bias, rows),
+                              config_.out_bias),
             .ffn_norm = LoadNorm(name(names_.ffn_norm), hidden),
-            .up = LoadLinear(up, hidden, config_.ffn_bias, rows),
+            .up = LoadLinear(up, hidden, config_.ffn_bias),
             .down = LoadLinear({{name(names_.down), hidden}}, config_.ffn_size,
-                               config_.ffn_bias, rows)};
+                               config_.ffn_bias)};
   }
 
   std::vector<MatrixPart> QkvParts(int32_t layer) const {
@@ -115,14 +114,14 @@ class Loader {
     weights.read_rows = [&](int32_t first, std::span<float> rows) {
       ReadOnce(name + ".weight", int64_t{first} * weights.in, rows);
     };
-    Linear head(weights, type_, limits_.max_logits_rows, executor_);
+    Linear head(weights, type_, *executor_);
     if (!config_.tied_head) Done(name + ".weight", head.in(), head.out());
     return head;
   }
 
   // A product whose rows are those of `parts`, one after the other.
   Linear LoadLinear(const std::vector<MatrixPart>& parts, int32_t in,
-                    bool has_bias, int32_t max_rows) {
+                    bool has_bias) {
     LinearWeights weights;
     std::vector<float> bias;
     for (const MatrixPart& part : parts) {
@@ -140,7 +139,7 @@ class Loader {
     weights.read_rows = [&](int32_t first, std::span<float> rows) {
       ReadRows(parts, in, first, rows);
     };
-    Linear linear(weights, type_, max_rows, executor_);
+    Linear linear(weights, type_, *executor_);
     for (const MatrixPart& part : parts) {
       Done(part.name + ".weight", in, part.rows);
     }
@@ -216,13 +215,13 @@ class Loader {
   EmbeddingTable LoadTable(const std::string& name, int32_t num_rows) {
     const int32_t cols = config_.hidden_size;
     EmbeddingTable table(EmbeddingType(type_), num_rows, cols);
-    ParallelRows(*executor_, num_rows, [&](int32_t first, int32_t count, int) {
+    ParallelRows(*executor_, {0, num_rows}, [&](Rows some, int /*worker*/) {
       std::vector<float> row(cols);
-      for (int32_t r = first; r < first + count; ++r) {
+      for (int32_t r = some.first; r < some.end(); ++r) {
         source_.Read(name + ".weight", int64_t{r} * cols, row);
         table.SetRow(r, row);
       }
-      NoteRead(name + ".weight", int64_t{count} * cols);
+      NoteRead(name + ".weight", int64_t{some.count} * cols);
     });
     Done(name + ".weight", num_rows, cols);
     return table;

@@ -46,7 +46,8 @@ std::vector<float> Result(const Problem& p, const Way& way,
                                      .first_position = first,
                                      .pages = paged.pages()};
     attention.Plan({&sequence, 1});
-    attention.Run(p.Queries(first, rows), paged.kv(), part);
+    attention.Attend(p.Queries(first, rows), paged.kv());
+    attention.Finish({0, rows}, part, executor);
     const std::vector<float> values = Values(part, rows);
     out.insert(out.end(), values.begin(), values.end());
     first += rows;
@@ -184,7 +185,8 @@ Activations ResultAs(const Problem& p, ElementType kv_type,
   const AttentionSequence sequence{.num_rows = p.num_tokens,
                                    .pages = paged.pages()};
   attention.Plan({&sequence, 1});
-  attention.Run(p.q, paged.kv(), out);
+  attention.Attend(p.q, paged.kv());
+  attention.Finish({0, p.num_tokens}, out, executor);
   return out;
 }
 
@@ -242,6 +244,17 @@ TEST_P(AttentionTest, NanGoesWhereItIsSeen) {
         check(bad_key, way);
       }
     }
+  });
+}
+
+// Two workers at a time, a part of the rows each.
+void FinishInStrips(PagedAttention& attention, int32_t rows, Activations& out,
+                    Executor& executor) {
+  constexpr int kStrips = 5;
+  executor.ParallelFor(kStrips, [&](int strip, int worker) {
+    const int32_t first = rows * strip / kStrips;
+    SerialExecutor alone(worker);
+    attention.Finish({first, rows * (strip + 1) / kStrips - first}, out, alone);
   });
 }
 
@@ -311,7 +324,8 @@ TEST_P(AttentionTest, DoesNotDependOnThreadsOrCompany) {
       const std::vector<float> others(2 * a.width, 7.0f);
       SetRows(out, company.num_rows, others);
       attention.Plan(company.sequences);
-      attention.Run(company.q, company.pages[0]->kv(), out);
+      attention.Attend(company.q, company.pages[0]->kv());
+      FinishInStrips(attention, company.num_rows, out, *executor);
       const std::vector<float> values = Values(out, out.max_rows());
       std::vector<float> expected = company.expected;
       expected.insert(expected.end(), others.begin(), others.end());
@@ -391,7 +405,8 @@ TEST_P(LongAttentionTest, DoesNotDependOnSplitting) {
           PagedAttention attention(shape_, window, rows, executor.get());
           Activations out(kF32, rows, p.width, executor->num_workers());
           attention.Plan(company.sequences);
-          attention.Run(company.q, company.pages[0]->kv(), out);
+          attention.Attend(company.q, company.pages[0]->kv());
+          attention.Finish({0, rows}, out, *executor);
           ASSERT_TRUE(SameBits(Values(out, rows),
                                std::span(expected).last(rows * p.width)))
               << tokens << " tokens, " << rows << " rows, "

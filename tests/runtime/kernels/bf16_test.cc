@@ -100,7 +100,7 @@ TEST(Bf16Test, KernelsStoreTheSameOnEveryTarget) {
   SerialExecutor executor;
   ForEachTarget([&] {
     std::fill(page.begin(), page.end(), std::byte{0xAB});
-    SplitQkv(blocks, rows, kShape, {}, kv, slots, q, executor);
+    SplitQkv(blocks, {0, rows}, kShape, {}, kv, slots, q, executor);
     for (size_t i = 0; i < samples.size(); ++i) {
       const int32_t row = static_cast<int32_t>(i / kDim);
       const int32_t column = static_cast<int32_t>(i % kDim);

@@ -31,7 +31,8 @@ TEST(AddColumnBlocksTest, AddsEachElement) {
       for (int32_t workers : {1, 2, 3}) {
         BackwardExecutor executor(workers);
         std::vector<float> sum = x;
-        AddColumnBlocks(EvenBlocks(y, cols, workers), kRows, sum, executor);
+        AddColumnBlocks(EvenBlocks(y, cols, workers), {0, kRows}, sum,
+                        executor);
         for (size_t i = 0; i < sum.size(); ++i) ASSERT_EQ(sum[i], x[i] + y[i]);
       }
     }
@@ -42,8 +43,7 @@ TEST(AddColumnBlocksTest, AddsEachElement) {
 struct Function {
   std::string name;
   int32_t in_per_out;  // Columns of the product for each one of the result.
-  std::function<void(const ColumnBlocks&, int32_t, Activations&, Executor&)>
-      run;
+  std::function<void(const ColumnBlocks&, Rows, Activations&, Executor&)> run;
 };
 
 class FunctionTest : public testing::TestWithParam<Function> {
@@ -64,7 +64,7 @@ class FunctionTest : public testing::TestWithParam<Function> {
                   Executor& executor) const {
     Activations out(type, y.max_rows(), y.cols() / GetParam().in_per_out,
                     kMaxWorkers);
-    GetParam().run(y, y.max_rows(), out, executor);
+    GetParam().run(y, {0, y.max_rows()}, out, executor);
     return out;
   }
 };
@@ -117,9 +117,14 @@ TEST_P(FunctionTest, LeavesOtherRowsAlone) {
   Activations out(ElementType::kF32, 5, 33, kMaxWorkers);
   SetRows(out, 0, std::vector<float>(5 * 33, 7.0f));
   SerialExecutor executor;
-  GetParam().run(y, 3, out, executor);
-  const std::vector<float> values = Values(out, 5);
-  for (size_t i = 3 * 33; i < values.size(); ++i) EXPECT_EQ(values[i], 7.0f);
+  GetParam().run(y, {1, 3}, out, executor);
+  std::vector<float> values = Values(out, 5);
+  for (size_t i = 0; i < 33; ++i) EXPECT_EQ(values[i], 7.0f);
+  for (size_t i = 4 * 33; i < values.size(); ++i) EXPECT_EQ(values[i], 7.0f);
+  // Row 0 of y is the first of the rows.
+  Activations whole = Run(y, ElementType::kF32, executor);
+  EXPECT_TRUE(
+      SameBits(std::span(values).subspan(33, 3 * 33), Values(whole, 3)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FunctionTest,
@@ -156,7 +161,7 @@ std::vector<float> Arguments() {
 }
 
 // Checks |f - exact| <= bound * max(1, |y|) on every target.
-void ExpectGelu(const std::function<void(const ColumnBlocks&, int32_t,
+void ExpectGelu(const std::function<void(const ColumnBlocks&, Rows,
                                          Activations&, Executor&)>& run,
                 double (*exact)(double), double bound) {
   const std::vector<float> y = Arguments();
@@ -164,7 +169,7 @@ void ExpectGelu(const std::function<void(const ColumnBlocks&, int32_t,
   SerialExecutor executor;
   ForEachTarget([&] {
     Activations out(ElementType::kF32, 1, cols, kMaxWorkers);
-    run(EvenBlocks(y, cols, 2), 1, out, executor);
+    run(EvenBlocks(y, cols, 2), {0, 1}, out, executor);
     const std::vector<float> values = Values(out, 1);
     for (int32_t i = 0; i < cols; ++i) {
       const double x = y[i];
@@ -190,7 +195,7 @@ std::vector<float> SwiGluOf(std::span<const float> gate,
   const int32_t cols = static_cast<int32_t>(gate.size());
   Activations out(ElementType::kF32, 1, cols, kMaxWorkers);
   SerialExecutor executor;
-  SwiGlu(EvenBlocks(y, 2 * cols, 3), 1, out, executor);
+  SwiGlu(EvenBlocks(y, 2 * cols, 3), {0, 1}, out, executor);
   return Values(out, 1);
 }
 
@@ -219,8 +224,8 @@ TEST(FunctionExtremesTest, AreThoseOfTheDefinition) {
     const std::vector<float> ones(cols, 1.0f);
     Activations erf(ElementType::kF32, 1, cols, kMaxWorkers);
     Activations tanh(ElementType::kF32, 1, cols, kMaxWorkers);
-    GeluErf(EvenBlocks(y, cols, 1), 1, erf, executor);
-    GeluTanh(EvenBlocks(y, cols, 1), 1, tanh, executor);
+    GeluErf(EvenBlocks(y, cols, 1), {0, 1}, erf, executor);
+    GeluTanh(EvenBlocks(y, cols, 1), {0, 1}, tanh, executor);
     for (const std::vector<float>& out :
          {Values(erf, 1), Values(tanh, 1), SwiGluOf(y, ones)}) {
       EXPECT_TRUE(std::isnan(out[0]));
@@ -257,11 +262,20 @@ struct Norm {
     const int32_t rows = static_cast<int32_t>(x.size()) / cols;
     Activations out(type, rows, cols, kMaxWorkers);
     if (bias.empty()) {
-      RmsNorm(x, rows, weight, epsilon, out, executor);
+      RmsNorm(x, {0, rows}, weight, epsilon, out, executor);
     } else {
-      LayerNorm(x, rows, weight, bias, epsilon, out, executor);
+      LayerNorm(x, {0, rows}, weight, bias, epsilon, out, executor);
     }
     return out;
+  }
+
+  void RunAndAdd(const ColumnBlocks& y, Rows rows, std::span<float> x,
+                 Activations& out, Executor& executor) const {
+    if (bias.empty()) {
+      AddAndRmsNorm(y, rows, x, weight, epsilon, out, executor);
+    } else {
+      AddAndLayerNorm(y, rows, x, weight, bias, epsilon, out, executor);
+    }
   }
 };
 
@@ -406,6 +420,34 @@ TEST(NormTest, RowsDoNotDependOnTheBatch) {
                            std::span(expected).subspan(r * kCols, kCols)));
     }
   }
+}
+
+// Adding and normalising in one pass is doing the one after the other; and rows
+// may come in strips, each with a product of its own.
+TEST(AddAndNormTest, IsBothInOrder) {
+  constexpr int32_t kRows = 23;
+  SerialExecutor executor;
+  ForEachTarget([&] {
+    for (int32_t cols : {1, 33, 576}) {
+      for (bool has_bias : {false, true}) {
+        const Norm norm = MakeNorm(cols, has_bias, 1e-5f);
+        const std::vector<float> y = RandomFloats(8, kRows * cols, 1);
+        std::vector<float> sum = RandomFloats(9, kRows * cols, 1);
+        std::vector<float> sum_of_strips = sum;
+        AddColumnBlocks(EvenBlocks(y, cols, 2), {0, kRows}, sum, executor);
+        Activations expected = norm.Run(sum, ElementType::kF32, executor);
+        Activations out(ElementType::kF32, kRows, cols, kMaxWorkers);
+        for (const Rows rows : {Rows{0, 9}, Rows{9, 1}, Rows{10, 13}}) {
+          const auto part = std::span(y).subspan(size_t(rows.first) * cols,
+                                                 size_t(rows.count) * cols);
+          norm.RunAndAdd(EvenBlocks(part, cols, 3), rows, sum_of_strips, out,
+                         executor);
+        }
+        EXPECT_TRUE(SameBits(sum_of_strips, sum));
+        EXPECT_TRUE(SameBits(Values(out, kRows), Values(expected, kRows)));
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -84,21 +84,22 @@ void ExpectMaxima(const ColumnBlocks& y, int32_t rows) {
 }
 
 // The products of `x`, which lies from row `first` on in the source: [rows,
-// out]. Rows before it, and those that are computed but not asked for, hold
-// NaNs, which must not spread.
+// out]. Rows before it and after hold NaNs, which
+// must not spread.
 std::vector<float> Multiply(Linear& linear, std::span<const float> x,
-                            int32_t max_rows, int32_t first = 0) {
+                            Executor& executor, int32_t first = 0,
+                            int32_t rows_to_spare = 0) {
   const int32_t rows = static_cast<int32_t>(x.size()) / linear.in();
-  const int32_t source_rows = first + RoundUpRows(rows, max_rows);
+  const int32_t source_rows = first + rows + 1;
   Activations source(linear.type(), source_rows, linear.in(),
                      /*num_workers=*/1);
   SetRows(source, 0,
           std::vector<float>(size_t(source_rows) * linear.in(),
                              std::numeric_limits<float>::quiet_NaN()));
   SetRows(source, first, x);
-  ColumnBlocks y = linear.MakeOutput();
+  ColumnBlocks y = linear.MakeOutput(rows + rows_to_spare);
   y.KeepMaxima();
-  linear.Forward(source, first, rows, y, /*next=*/&linear);
+  linear.Forward(source, {first, rows}, y, executor, /*next=*/&linear);
   ExpectMaxima(y, rows);
   std::vector<float> flat(size_t(rows) * y.cols());
   for (int32_t r = 0; r < rows; ++r) {
@@ -107,37 +108,17 @@ std::vector<float> Multiply(Linear& linear, std::span<const float> x,
   return flat;
 }
 
-TEST(RoundUpRowsTest, IsExactWhenSmallAndNeverFarOff) {
-  constexpr int32_t kMax = 1000;
-  int32_t previous = 0;
-  for (int32_t rows = 1; rows <= kMax; ++rows) {
-    const int32_t rounded = RoundUpRows(rows, kMax);
-    EXPECT_GE(rounded, rows);
-    EXPECT_LE(rounded, kMax);
-    EXPECT_LE(rounded - rows, rows / 8);
-    EXPECT_GE(rounded, previous);
-    EXPECT_EQ(RoundUpRows(rounded, kMax), rounded);
-    if (rows <= 16) {
-      EXPECT_EQ(rounded, rows);
-    }
-    previous = rounded;
-  }
-  EXPECT_EQ(RoundUpRows(1000, 1000), 1000);
-  EXPECT_EQ(RoundUpRows(17, 17), 17);
-}
-
-class LinearTest : public testing::TestWithParam<
-                       std::tuple<Shape, ElementType, LinearPath>> {
+class LinearTest
+    : public testing::TestWithParam<std::tuple<Shape, ElementType>> {
  protected:
   Shape shape() const { return std::get<0>(GetParam()); }
   ElementType type() const { return std::get<1>(GetParam()); }
-  LinearPath path() const { return std::get<2>(GetParam()); }
 
   Problem MakeProblem(int32_t rows, uint64_t seed) const {
     return Problem(shape(), type(), rows, seed);
   }
-  Linear Make(const Problem& p, int32_t max_rows, Executor& executor) const {
-    return Linear(p.Weights(), type(), max_rows, &executor, path());
+  Linear Make(const Problem& p, Executor& executor) const {
+    return Linear(p.Weights(), type(), executor);
   }
 };
 
@@ -168,17 +149,10 @@ TEST_P(LinearTest, AgreesWithDoublePrecision) {
   const Problem p = MakeProblem(kRows, /*seed=*/11);
   for (int workers : {1, 3}) {
     BackwardExecutor executor(workers);
-    Linear linear = Make(p, kRows, executor);
+    Linear linear = Make(p, executor);
     EXPECT_EQ(linear.in(), p.in);
     EXPECT_EQ(linear.out(), p.out);
-    const auto check = [&] {
-      ExpectNearExact(p, Multiply(linear, p.x, kRows));
-    };
-    if (linear.path() == LinearPath::kPortable) {
-      ForEachTarget(check);
-    } else {
-      check();
-    }
+    ForEachTarget([&] { ExpectNearExact(p, Multiply(linear, p.x, executor)); });
   }
 }
 
@@ -186,13 +160,13 @@ TEST_P(LinearTest, RowsDoNotDependOnTheBatch) {
   constexpr int32_t kRows = 70;
   const Problem p = MakeProblem(kRows, /*seed=*/21);
   SerialExecutor executor;
-  Linear linear = Make(p, kRows, executor);
-  const std::vector<float> all = Multiply(linear, p.x, kRows);
+  Linear linear = Make(p, executor);
+  const std::vector<float> all = Multiply(linear, p.x, executor);
   for (int32_t rows = 1; rows <= kRows; rows += kSanitized ? 5 : 1) {
     // The last `rows` rows, so that each is at another place in the batch.
     const int32_t skipped = kRows - rows;
     const std::vector<float> some =
-        Multiply(linear, p.Rows(skipped, rows), kRows, /*first=*/rows % 3);
+        Multiply(linear, p.Rows(skipped, rows), executor, /*first=*/rows % 3);
     ASSERT_TRUE(SameBits(some, std::span(all).subspan(size_t(skipped) * p.out)))
         << rows << " rows";
   }
@@ -202,25 +176,52 @@ TEST_P(LinearTest, RowsDoNotDependOnLimitsCutsOrThreads) {
   constexpr int32_t kRows = 19;
   const Problem p = MakeProblem(kRows, /*seed=*/31);
   SerialExecutor serial;
-  Linear whole = Make(p, kRows, serial);
-  const std::vector<float> expected = Multiply(whole, p.x, kRows);
+  Linear whole = Make(p, serial);
+  const std::vector<float> expected = Multiply(whole, p.x, serial);
   std::vector<std::unique_ptr<Executor>> executors;
   for (int workers = 1; workers <= 8; workers += kSanitized ? 3 : 1) {
     executors.push_back(std::make_unique<BackwardExecutor>(workers));
   }
   executors.push_back(MakeParallelTestExecutor(2));
   for (const auto& executor : executors) {
-    for (int32_t max_rows : {1, 2, 63, 64, 512}) {
-      Linear cut = Make(p, max_rows, *executor);
-      EXPECT_EQ(cut.path(), whole.path());
-      for (int32_t rows : {1, 5, kRows}) {
-        if (rows > max_rows) continue;
-        EXPECT_TRUE(SameBits(Multiply(cut, p.Rows(0, rows), max_rows),
-                             std::span(expected).first(size_t(rows) * p.out)))
-            << executor->num_workers() << " workers, " << rows << " rows of "
-            << max_rows;
-      }
+    Linear cut = Make(p, *executor);
+    for (int32_t rows : {1, 5, kRows}) {
+      const auto expected_rows =
+          std::span(expected).first(size_t(rows) * p.out);
+      EXPECT_TRUE(
+          SameBits(Multiply(cut, p.Rows(0, rows), *executor), expected_rows))
+          << executor->num_workers() << " workers, " << rows << " rows";
+      EXPECT_TRUE(SameBits(Multiply(cut, p.Rows(0, rows), serial, /*first=*/2,
+                                    /*rows_to_spare=*/3),
+                           expected_rows))
+          << executor->num_workers() << " cuts, " << rows << " rows by one";
     }
+  }
+}
+
+// As strips of a batch are.
+TEST_P(LinearTest, WorkersMayMultiplyAtTheSameTime) {
+  constexpr int32_t kRows = 24;
+  constexpr int32_t kStrip = 8;
+  const Problem p = MakeProblem(kRows, /*seed=*/35);
+  const auto executor = MakeParallelTestExecutor(3);
+  Linear linear = Make(p, *executor);
+  const std::vector<float> expected = Multiply(linear, p.x, *executor);
+  Activations x(type(), kRows, p.in, /*num_workers=*/1);
+  SetRows(x, 0, p.x);
+  std::vector<ColumnBlocks> y;
+  for (int32_t i = 0; i < kRows / kStrip; ++i) {
+    y.push_back(linear.MakeOutput(kStrip));
+  }
+  executor->ParallelFor(kRows / kStrip, [&](int strip, int worker) {
+    SerialExecutor alone(worker);
+    linear.Forward(x, {strip * kStrip, kStrip}, y[strip], alone);
+  });
+  std::vector<float> row(p.out);
+  for (int32_t r = 0; r < kRows; ++r) {
+    y[r / kStrip].CopyRow(r % kStrip, 0, row);
+    EXPECT_TRUE(
+        SameBits(row, std::span(expected).subspan(size_t(r) * p.out, p.out)));
   }
 }
 
@@ -228,11 +229,11 @@ TEST_P(LinearTest, NanStaysInItsRow) {
   constexpr int32_t kRows = 9;
   Problem p = MakeProblem(kRows, /*seed=*/51);
   SerialExecutor executor;
-  Linear linear = Make(p, kRows, executor);
-  const std::vector<float> clean = Multiply(linear, p.x, kRows);
+  Linear linear = Make(p, executor);
+  const std::vector<float> clean = Multiply(linear, p.x, executor);
   constexpr int32_t kBad = 4;
   p.x[size_t(kBad) * p.in + p.in / 2] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> y = Multiply(linear, p.x, kRows);
+  const std::vector<float> y = Multiply(linear, p.x, executor);
   const auto part = [&](const std::vector<float>& all, int32_t first,
                         int32_t end) {
     return std::span(all).subspan(size_t(first) * p.out,
@@ -249,10 +250,11 @@ TEST_P(LinearTest, WorksWithoutBias) {
   Problem p = MakeProblem(3, /*seed=*/41);
   std::fill(p.bias.begin(), p.bias.end(), 0.0f);
   SerialExecutor executor;
-  Linear with_zeros = Make(p, 3, executor);
+  Linear with_zeros = Make(p, executor);
   p.bias.clear();
-  Linear without = Make(p, 3, executor);
-  EXPECT_EQ(Multiply(without, p.x, 3), Multiply(with_zeros, p.x, 3));
+  Linear without = Make(p, executor);
+  EXPECT_EQ(Multiply(without, p.x, executor),
+            Multiply(with_zeros, p.x, executor));
 }
 
 // Weights are rounded by the Linear: those of f32 give what rounded ones give.
@@ -262,10 +264,11 @@ TEST_P(LinearTest, RoundsWeightsToItsType) {
   Problem p = MakeProblem(2, /*seed=*/61);
   p.weight = RandomFloats(62, p.weight.size(), 1);
   SerialExecutor executor;
-  Linear linear = Make(p, 2, executor);
+  Linear linear = Make(p, executor);
   p.weight = Rounded(p.weight, type());
-  Linear rounded = Make(p, 2, executor);
-  EXPECT_TRUE(SameBits(Multiply(linear, p.x, 2), Multiply(rounded, p.x, 2)));
+  Linear rounded = Make(p, executor);
+  EXPECT_TRUE(SameBits(Multiply(linear, p.x, executor),
+                       Multiply(rounded, p.x, executor)));
 }
 
 TEST_P(LinearTest, ReadsEachRowOnceAndFewAtATime) {
@@ -280,7 +283,7 @@ TEST_P(LinearTest, ReadsEachRowOnceAndFewAtATime) {
       if (count > most) most = count;
     };
     ThreadExecutor executor(workers);
-    Linear linear(weights, type(), 1, &executor, path());
+    Linear linear(weights, type(), executor);
     for (const auto& count : reads) EXPECT_EQ(count, 1);
     EXPECT_LE(most, 64);
   }
@@ -288,40 +291,28 @@ TEST_P(LinearTest, ReadsEachRowOnceAndFewAtATime) {
 
 std::string NameOfParam(
     const testing::TestParamInfo<LinearTest::ParamType>& test) {
-  const auto& [shape, type, path] = test.param;
+  const auto& [shape, type] = test.param;
   return std::to_string(shape.in) + "to" + std::to_string(shape.out) +
-         std::string(NameOf(type)) +
-         (path == LinearPath::kPortable ? "Portable" : "Fastest");
+         std::string(NameOf(type));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LinearTest,
     testing::Combine(testing::ValuesIn(kShapes),
-                     testing::Values(ElementType::kF32, ElementType::kBf16),
-                     testing::Values(LinearPath::kFastest,
-                                     LinearPath::kPortable)),
-    NameOfParam);
-INSTANTIATE_TEST_SUITE_P(
-    Integers, LinearTest,
-    testing::Combine(testing::ValuesIn(kShapes),
-                     testing::Values(ElementType::kInt8, ElementType::kInt4),
-                     testing::Values(LinearPath::kFastest)),
+                     testing::Values(ElementType::kF32, ElementType::kBf16,
+                                     ElementType::kInt8, ElementType::kInt4)),
     NameOfParam);
 
 TEST(LinearBytesTest, Bf16TakesHalf) {
   const Shape shape{128, 256};  // Whole packed blocks, nothing to fill up.
   SerialExecutor executor;
-  for (LinearPath path : {LinearPath::kFastest, LinearPath::kPortable}) {
-    for (ElementType type : {ElementType::kF32, ElementType::kBf16}) {
-      const Problem p(shape, type, 1, /*seed=*/81);
-      const Linear linear(p.Weights(), type, 1, &executor, path);
-      EXPECT_EQ(linear.bytes(), 128 * 256 * BytesOf(type) + 256 * 4);
-    }
+  for (ElementType type : {ElementType::kF32, ElementType::kBf16}) {
+    const Problem p(shape, type, 1, /*seed=*/81);
+    const Linear linear(p.Weights(), type, executor);
+    EXPECT_EQ(linear.bytes(), 128 * 256 * BytesOf(type) + 256 * 4);
   }
 }
 
-// All the kernels that oneDNN may choose: a product that is not `brg:` where
-// the probe is fails a CHECK when the Linear is made.
 TEST(LinearSmallShapesTest, AgreeWithDoublePrecision) {
   constexpr int32_t kRows = 3;
   SerialExecutor executor;
@@ -330,8 +321,8 @@ TEST(LinearSmallShapesTest, AgreeWithDoublePrecision) {
       for (int32_t out = 1; out <= 80; out += kSanitized ? 11 : 3) {
         SCOPED_TRACE(testing::Message() << in << " to " << out);
         const Problem p({in, out}, type, kRows, /*seed=*/91);
-        Linear linear(p.Weights(), type, kRows, &executor);
-        ExpectNearExact(p, Multiply(linear, p.x, kRows));
+        Linear linear(p.Weights(), type, executor);
+        ExpectNearExact(p, Multiply(linear, p.x, executor));
         if (testing::Test::HasFatalFailure()) return;
       }
     }

@@ -222,8 +222,8 @@ std::vector<float> Split(const SplitProblem& p, std::vector<int32_t> cuts,
   const ColumnBlocks qkv = Blocks(p.all(), std::move(cuts));
   std::vector<float> q(size_t(p.rows()) * p.shape().num_heads *
                        p.shape().head_dim);
-  SplitQkv(qkv, p.rows(), p.shape(), p.Transforms(), pages.kv(), pages.slots(),
-           q, executor);
+  SplitQkv(qkv, {0, p.rows()}, p.shape(), p.Transforms(), pages.kv(),
+           pages.slots(), q, executor);
   return q;
 }
 
@@ -352,10 +352,21 @@ TEST_P(SplitQkvTest, RowsDoNotDependOnTheBatch) {
   Pages all(shape(), ElementType::kBf16, p.rows());
   const std::vector<float> q = Split(p, cuts, all, executor);
   const ColumnBlocks qkv = Blocks(p.all(), cuts);
+  // In strips, whose products have their own row 0.
+  Pages in_strips(shape(), ElementType::kBf16, p.rows());
+  std::vector<float> q_of_strips(q.size(), 7.0f);
+  for (const Rows rows : {Rows{0, 3}, Rows{3, 11}, Rows{14, 6}}) {
+    const auto part = std::span(p.all()).subspan(size_t(rows.first) * p.cols(),
+                                                 size_t(rows.count) * p.cols());
+    SplitQkv(Blocks(part, cuts), rows, shape(), p.Transforms(), in_strips.kv(),
+             in_strips.slots(), q_of_strips, executor);
+  }
+  EXPECT_TRUE(SameBits(q_of_strips, q));
+  EXPECT_EQ(in_strips.memory(), all.memory());
   for (int32_t rows : {0, 1, 2, 9, 19}) {
     Pages pages(shape(), ElementType::kBf16, p.rows());
     std::vector<float> some(q.size(), 7.0f);
-    SplitQkv(qkv, rows, shape(), p.Transforms(), pages.kv(), pages.slots(),
+    SplitQkv(qkv, {0, rows}, shape(), p.Transforms(), pages.kv(), pages.slots(),
              some, executor);
     const size_t size = size_t(rows) * shape().num_heads * shape().head_dim;
     EXPECT_TRUE(
@@ -406,8 +417,8 @@ float ScaleOf(std::vector<float> head, std::vector<float>& stored) {
   Pages pages(shape, ElementType::kInt8, 1);
   std::vector<float> q(head.size());
   SerialExecutor executor;
-  SplitQkv(Blocks(qkv, {0, cols}), 1, shape, {}, pages.kv(), pages.slots(), q,
-           executor);
+  SplitQkv(Blocks(qkv, {0, cols}), {0, 1}, shape, {}, pages.kv(), pages.slots(),
+           q, executor);
   stored = pages.Take(0, 0, /*is_key=*/true);
   EXPECT_EQ(pages.Take(0, 0, /*is_key=*/false), stored);
   const float scale = pages.TakeScale(0, 0, /*is_key=*/true);

@@ -127,14 +127,18 @@ TEST_P(BitsTest, DoNotDependOnThreads) {
   SerialExecutor serial;
   const auto alone = Make(&serial);
   const std::vector<TokenId> tokens =
-      RandomTokens(3, 100, alone->info().vocab_size);
+      RandomTokens(3, 160, alone->info().vocab_size);
   const Logits expected = RunAlone(*alone, tokens, 30, 16);
   std::vector<std::unique_ptr<Executor>> executors;
   executors.push_back(std::make_unique<BackwardExecutor>(3));
   executors.push_back(std::make_unique<ThreadExecutor>(2));
   executors.push_back(MakeParallelTestExecutor(2));
   for (const auto& executor : executors) {
-    EXPECT_EQ(RunAlone(*Make(executor.get()), tokens, 30, 16), expected);
+    const auto model = Make(executor.get());
+    // So few rows that all compute them together, and so many that each has
+    // strips of its own.
+    EXPECT_EQ(RunAlone(*model, tokens, 30, 16), expected);
+    EXPECT_EQ(RunAlone(*model, tokens, 160, 16), expected);
   }
 }
 
