@@ -130,7 +130,7 @@ void AttentionSchedule::SplitTile(const AttentionPiece& tile,
 void AttentionSchedule::GroupPiecesIntoTasks(int64_t total_cost) {
   // Few enough tasks that most pieces know which one follows, so many that the
   // last ones to finish do so at about the same time.
-  constexpr int64_t kTasksPerWorker = 6;
+  constexpr int64_t kTasksPerWorker = 12;
   const int64_t target = total_cost / (kTasksPerWorker * num_workers_);
   const int32_t num_pieces = static_cast<int32_t>(pieces_.size());
   tasks_.clear();

@@ -122,17 +122,10 @@ class TileKernel {
                                  tile_.end_span * kAttentionSpan);
     int32_t start = FirstBlock(tile_);
     Prefetcher(tile_, start, s_.pieces).AskForRest();
-    StartSpan();
     while (start < end) {
-      const int32_t next = start + kBlock;
-      AttendBlock(start,
-                  next < end || next_ == nullptr
-                      ? Prefetcher(tile_, next, s_.pieces)
-                      : Prefetcher(*next_, FirstBlock(*next_), s_.pieces));
-      start = next;
-      if (start < end && start % kAttentionSpan != 0) continue;
-      FinishSpan();
       StartSpan();
+      start = AttendSpan(start, end);
+      FinishSpan();
     }
   }
 
@@ -196,6 +189,19 @@ class TileKernel {
           {tile_.out.sums + row * tile_.sums_stride + head * tile_.head_dim,
            tile_.out.max + place, tile_.out.total + place});
     }
+  }
+
+  // From `start` to the end of its span, or `end`; returns where that is.
+  int32_t AttendSpan(int32_t start, int32_t end) {
+    do {
+      const int32_t next = start + kBlock;
+      AttendBlock(start,
+                  next < end || next_ == nullptr
+                      ? Prefetcher(tile_, next, s_.pieces)
+                      : Prefetcher(*next_, FirstBlock(*next_), s_.pieces));
+      start = next;
+    } while (start < end && start % kAttentionSpan != 0);
+    return start;
   }
 
   BlockKeys Keys(int32_t start, Range seen) const {
