@@ -106,8 +106,8 @@ void PagedAttention::FinishRow(int32_t row, float* out) {
           PartOfSpan(spans.first_line + i * spans.stride + head % group),
           shape_.head_dim, part);
     }
-    FinishAttention(part, shape_.head_dim, out + head * shape_.head_dim);
   }
+  FinishAttention(PartOfRow(row, 0), shape_.num_heads, shape_.head_dim, out);
 }
 
 AttentionPart PagedAttention::PartOfRow(int32_t row, int32_t head) {

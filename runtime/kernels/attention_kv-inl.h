@@ -103,6 +103,17 @@ class Prefetcher {
         });
   }
 
+  // Those of a tile, too, which another worker may have written.
+  void AddQueries(const AttentionTile& tile) {
+    const int32_t row_bytes =
+        tile.group * tile.head_dim * static_cast<int32_t>(sizeof(float));
+    for (int32_t row = 0; row < tile.num_rows; ++row) {
+      Add(reinterpret_cast<const std::byte*>(tile.q +
+                                             size_t(row) * tile.q_stride),
+          row_bytes);
+    }
+  }
+
   // The number of the first of the next `count` pieces, for a loop that asks
   // for one in each turn.
   HWY_INLINE size_t Take(size_t count) {

@@ -32,10 +32,13 @@ size_t RoundUp(size_t size, size_t step) {
   return (size + step - 1) / step * step;
 }
 
-// Of a Prefetcher. The pages that a block lies in have at most three blocks'
-// slots of keys, those of the smallest pages (8 slots) are nine, and a piece is
-// three quarters of a dword of each position of a block.
-size_t MostPieces(size_t head_dim) { return 6 * head_dim + 2 * 9; }
+// Of a Prefetcher: of K/V, and of the queries of a tile. The pages that a block
+// lies in have at most three blocks' slots of keys, those of the smallest pages
+// (8 slots) are nine, and a piece is three quarters of a dword of each position
+// of a block, which are more than 32 floats.
+size_t MostPieces(size_t lines, size_t head_dim) {
+  return 6 * head_dim + 2 * 9 + lines * (head_dim / 32 + 1);
+}
 
 // A worker's memory, for `lines` query lines. Elements are those of the
 // policy; every array begins on a cache line.
@@ -67,7 +70,7 @@ struct Scratch {
     value_scales = floats(kPositions);
     zeros = take(dim);
     pieces = reinterpret_cast<const std::byte**>(
-        take(MostPieces(dim) * sizeof(const std::byte*)));
+        take(MostPieces(lines, dim) * sizeof(const std::byte*)));
     bytes = next - memory;
   }
 
@@ -195,10 +198,13 @@ class TileKernel {
   int32_t AttendSpan(int32_t start, int32_t end) {
     do {
       const int32_t next = start + kBlock;
-      AttendBlock(start,
-                  next < end || next_ == nullptr
-                      ? Prefetcher(tile_, next, s_.pieces)
-                      : Prefetcher(*next_, FirstBlock(*next_), s_.pieces));
+      if (next < end || next_ == nullptr) {
+        AttendBlock(start, Prefetcher(tile_, next, s_.pieces));
+      } else {
+        Prefetcher prefetcher(*next_, FirstBlock(*next_), s_.pieces);
+        prefetcher.AddQueries(*next_);
+        AttendBlock(start, prefetcher);
+      }
       start = next;
     } while (start < end && start % kAttentionSpan != 0);
     return start;
@@ -334,15 +340,20 @@ void MergeOnTarget(const AttentionPart& from, int32_t head_dim,
   MergePart(from, head_dim, into);
 }
 
-void FinishOnTarget(const AttentionPart& part, int32_t head_dim, float* out) {
+void FinishOnTarget(const AttentionPart& part, int32_t num_lines,
+                    int32_t head_dim, float* out) {
   const FloatTag d;
-  const V inverse = hn::Set(d, 1.0f / *part.total);
-  ForEachPiece(head_dim, [&](size_t i, size_t n) {
-    // Sums that are 0 may differ in sign: a weight of 0 that is left out is not
-    // quite the same as one that is not. Adding 0 takes the sign away.
-    const V mean = hn::Mul(LoadPart(part.sums + i, n), inverse);
-    StorePart(hn::Add(mean, hn::Zero(d)), out + i, n);
-  });
+  for (int32_t line = 0; line < num_lines; ++line) {
+    const float* const sums = part.sums + size_t(line) * head_dim;
+    float* const to = out + size_t(line) * head_dim;
+    const V inverse = hn::Set(d, 1.0f / part.total[line]);
+    ForEachPiece(head_dim, [&](size_t i, size_t n) {
+      // Sums that are 0 may differ in sign: a weight of 0 that is left out is
+      // not quite the same as one that is not. Adding 0 takes the sign away.
+      const V mean = hn::Mul(LoadPart(sums + i, n), inverse);
+      StorePart(hn::Add(mean, hn::Zero(d)), to + i, n);
+    });
+  }
 }
 
 }  // namespace
@@ -372,8 +383,9 @@ void MergeAttention(const AttentionPart& from, int32_t head_dim,
   HWY_DYNAMIC_DISPATCH(MergeOnTarget)(from, head_dim, into);
 }
 
-void FinishAttention(const AttentionPart& part, int32_t head_dim, float* out) {
-  HWY_DYNAMIC_DISPATCH(FinishOnTarget)(part, head_dim, out);
+void FinishAttention(const AttentionPart& part, int32_t num_lines,
+                     int32_t head_dim, float* out) {
+  HWY_DYNAMIC_DISPATCH(FinishOnTarget)(part, num_lines, head_dim, out);
 }
 
 }  // namespace folio

@@ -45,8 +45,8 @@ struct AttentionTile {
 size_t AttentionScratchBytes(int32_t max_lines, int32_t head_dim);
 
 // Each span's part alone, merged into `out` in ascending order; what was in
-// `out` before is forgotten. Asks the memory for the first K/V of `next`, the
-// tile that this worker will attend to next, if it is known. `scratch` is
+// `out` before is forgotten. Asks the memory for q and the first K/V of `next`,
+// the tile that this worker will attend to next, if it is known. `scratch` is
 // AttentionScratchBytes of memory, aligned to a cache line.
 void AttendTile(const AttentionTile& tile, const AttentionTile* next,
                 std::byte* scratch);
@@ -55,8 +55,9 @@ void AttendTile(const AttentionTile& tile, const AttentionTile* next,
 void MergeAttention(const AttentionPart& from, int32_t head_dim,
                     const AttentionPart& into);
 
-// out = sums / total, of one line.
-void FinishAttention(const AttentionPart& part, int32_t head_dim, float* out);
+// out[num_lines, head_dim] = sums / total of each line.
+void FinishAttention(const AttentionPart& part, int32_t num_lines,
+                     int32_t head_dim, float* out);
 
 }  // namespace folio
 
