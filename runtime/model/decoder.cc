@@ -214,14 +214,15 @@ void Decoder::ForEachStrip(int32_t rows, const Body& body) {
     return;
   }
   const int32_t least = (rows + kStripRows - 1) / kStripRows;
-  const int64_t num_strips =
-      (least + num_workers - 1) / num_workers * num_workers;
-  executor_->ParallelFor(static_cast<int>(num_strips), [&](int task,
-                                                           int worker) {
-    const int32_t first = static_cast<int32_t>(rows * task / num_strips);
-    const int32_t end = static_cast<int32_t>(rows * (task + 1) / num_strips);
-    body(Strip{
-        {first, end - first}, &one_each_[worker], &worker_outputs_[worker]});
+  const int num_strips = (least + num_workers - 1) / num_workers * num_workers;
+  const auto begin = [&](int64_t strip) {
+    return static_cast<int32_t>(rows * strip / num_strips);
+  };
+  executor_->ParallelFor(num_strips, [&](int task, int worker) {
+    const int32_t first = begin(task);
+    body(Strip{{first, begin(task + 1) - first},
+               &one_each_[worker],
+               &worker_outputs_[worker]});
   });
 }
 
