@@ -383,7 +383,7 @@ std::unique_ptr<Model> MakeDecoder(
   CHECK_GE(limits.max_logits_rows, 1);
   ObeyInstructionSetCap();
   DecoderWeights weights = LoadDecoderWeights(
-      config, names, source, types.weights, limits, executor, progress);
+      config, names, source, types.weights, executor, progress);
   const int64_t parameters = NumParameters(ExpectedTensors(config, names));
   return std::make_unique<Decoder>(std::move(name), config, std::move(weights),
                                    parameters, types, limits, executor);

@@ -29,13 +29,12 @@ ElementType EmbeddingType(ElementType weights) {
 class Loader {
  public:
   Loader(const DecoderConfig& config, const DecoderNames& names,
-         WeightSource& source, ElementType type, const ModelLimits& limits,
-         Executor* executor, const LoadProgress& progress)
+         WeightSource& source, ElementType type, Executor* executor,
+         const LoadProgress& progress)
       : config_(config),
         names_(names),
         source_(source),
         type_(type),
-        limits_(limits),
         executor_(executor),
         progress_(progress),
         total_(NumParameters(ExpectedTensors(config, names))) {}
@@ -254,7 +253,6 @@ class Loader {
   const DecoderNames& names_;
   WeightSource& source_;
   const ElementType type_;
-  const ModelLimits& limits_;
   Executor* const executor_;
   const LoadProgress& progress_;
   const int64_t total_;
@@ -349,9 +347,9 @@ int64_t WeightBytes(const DecoderConfig& config, const DecoderNames& names,
 DecoderWeights LoadDecoderWeights(const DecoderConfig& config,
                                   const DecoderNames& names,
                                   WeightSource& source, ElementType type,
-                                  const ModelLimits& limits, Executor* executor,
+                                  Executor* executor,
                                   const LoadProgress& progress) {
-  return Loader(config, names, source, type, limits, executor, progress).Load();
+  return Loader(config, names, source, type, executor, progress).Load();
 }
 
 }  // namespace folio

@@ -88,7 +88,7 @@ using LoadProgress = std::function<void(int64_t done, int64_t total)>;
 DecoderWeights LoadDecoderWeights(const DecoderConfig& config,
                                   const DecoderNames& names,
                                   WeightSource& source, ElementType type,
-                                  const ModelLimits& limits, Executor* executor,
+                                  Executor* executor,
                                   const LoadProgress& progress);
 
 }  // namespace folio
