@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "runtime/kernels/instruction_set.h"
 #include "runtime/kernels/quantise-inl.h"
 
 // Compiled once for each target; what does not depend on it, once.
@@ -28,6 +29,12 @@ namespace {
 void RoundRow(const float* row, size_t size, uint16_t* out) {
   ForEachPiece(size, [&](size_t i, size_t n) {
     StorePart(LoadPart(row + i, n), out + i, n);
+  });
+}
+
+void RoundFloats(size_t size, float* row) {
+  ForEachPiece(size, [&](size_t i, size_t n) {
+    StorePart(RoundToBf16(LoadPart(row + i, n)), row + i, n);
   });
 }
 
@@ -64,6 +71,7 @@ namespace folio {
 namespace {
 
 HWY_EXPORT(RoundRow);
+HWY_EXPORT(RoundFloats);
 HWY_EXPORT(QuantiseRow);
 HWY_EXPORT(SumGroups);
 
@@ -72,10 +80,16 @@ size_t PaddedCols(int32_t cols) {
   return (cols + kGroup - 1) / kGroup * kGroup;
 }
 
-size_t RowBytes(ElementType type, int32_t cols) {
-  if (type == ElementType::kInt8) return PaddedCols(cols);
-  constexpr size_t kDword = sizeof(uint32_t);
-  return (size_t(cols) * BytesOf(type) + kDword - 1) / kDword * kDword;
+size_t RowBytes(ElementType type, bool floats, int32_t cols) {
+  switch (type) {
+    case ElementType::kInt8:
+      return PaddedCols(cols);
+    case ElementType::kBf16:
+      return size_t(cols + cols % 2) *
+             (floats ? sizeof(float) : sizeof(uint16_t));
+    default:
+      return cols * sizeof(float);
+  }
 }
 
 }  // namespace
@@ -83,11 +97,13 @@ size_t RowBytes(ElementType type, int32_t cols) {
 Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
                          int num_workers)
     : type_(ActivationTypeFor(weights)),
+      rows_are_floats_(type_ == ElementType::kF32 ||
+                       (type_ == ElementType::kBf16 && !HasBf16DotProducts())),
       max_rows_(max_rows),
       cols_(cols),
-      row_bytes_(RowBytes(type_, cols)),
+      row_bytes_(RowBytes(type_, rows_are_floats_, cols)),
       data_(max_rows * row_bytes_) {
-  if (type_ == ElementType::kF32) return;
+  if (rows_are_floats_) return;
   for (int worker = 0; worker < num_workers; ++worker) {
     scratch_.emplace_back(PaddedCols(cols));
   }
@@ -99,20 +115,26 @@ Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
 }
 
 void Activations::EndRow(int32_t row, int worker) {
+  if (type_ == ElementType::kF32) return;
   std::byte* const out = MutableRow(row);
+  if (rows_are_floats_) {
+    HWY_DYNAMIC_DISPATCH(RoundFloats)(cols_, reinterpret_cast<float*>(out));
+    return;
+  }
+  const float* const from = scratch_[worker].data();
   if (type_ == ElementType::kBf16) {
     HWY_DYNAMIC_DISPATCH(RoundRow)
-    (scratch_[worker].data(), cols_, reinterpret_cast<uint16_t*>(out));
-  } else if (type_ == ElementType::kInt8) {
-    int8_t* const codes = reinterpret_cast<int8_t*>(out);
-    const auto [scale, sum] = HWY_DYNAMIC_DISPATCH(QuantiseRow)(
-        scratch_[worker].data(), row_bytes_, codes);
-    scales_.data()[row] = scale;
-    row_sums_.data()[row] = sum;
-    if (!has_group_sums()) return;
-    HWY_DYNAMIC_DISPATCH(SumGroups)
-    (codes, row_bytes_, group_sums_.data() + size_t(row) * num_groups());
+    (from, cols_, reinterpret_cast<uint16_t*>(out));
+    return;
   }
+  int8_t* const codes = reinterpret_cast<int8_t*>(out);
+  const auto [scale, sum] =
+      HWY_DYNAMIC_DISPATCH(QuantiseRow)(from, row_bytes_, codes);
+  scales_.data()[row] = scale;
+  row_sums_.data()[row] = sum;
+  if (!has_group_sums()) return;
+  HWY_DYNAMIC_DISPATCH(SumGroups)
+  (codes, row_bytes_, group_sums_.data() + size_t(row) * num_groups());
 }
 
 }  // namespace folio

@@ -16,7 +16,8 @@ namespace folio {
 // row as floats between BeginRow and EndRow, which rounds it:
 //
 //   f32   nothing to do.
-//   bf16  to nearest, ties to even; NaN stays NaN.
+//   bf16  to nearest, ties to even; NaN stays NaN. Without dot products of bf16
+//         they are kept as floats.
 //   int8  x = scale * q with q = round(x / scale) from -127 to 127 and
 //         scale = max |x| / 127, one for each row (as "per-token" in Yao et
 //         al., "ZeroQuant", 2022). The scale of a row that holds NaN or an
@@ -45,14 +46,14 @@ class Activations {
   // Where to write row `row`; then EndRow makes it readable. A worker writes
   // one row at a time.
   float* BeginRow(int32_t row, int worker) {
-    return type_ == ElementType::kF32
-               ? reinterpret_cast<float*>(MutableRow(row))
-               : scratch_[worker].data();
+    return rows_are_floats_ ? reinterpret_cast<float*>(MutableRow(row))
+                            : scratch_[worker].data();
   }
   void EndRow(int32_t row, int worker);
 
-  // Row `row` in the type: floats, the bits of bf16, or int8_t. Rows are
-  // row_bytes() apart, with zeros up to a whole dword, or group.
+  // Row `row`: floats, the bits of bf16, or int8_t. Rows are row_bytes() apart,
+  // with zeros up to a whole pair of bf16, or group of int8.
+  bool rows_are_floats() const { return rows_are_floats_; }
   const std::byte* row(int32_t row) const {
     return data_.data() + row * row_bytes_;
   }
@@ -72,6 +73,7 @@ class Activations {
   std::byte* MutableRow(int32_t row) { return data_.data() + row * row_bytes_; }
 
   ElementType type_;
+  bool rows_are_floats_;
   int32_t max_rows_;
   int32_t cols_;
   size_t row_bytes_;
@@ -79,7 +81,7 @@ class Activations {
   AlignedArray<float> scales_;
   AlignedArray<int32_t> row_sums_;
   AlignedArray<int32_t> group_sums_;  // [max_rows][num_groups()], or none
-  // One row for each worker, padded as rows of int8 are; none for f32.
+  // One row for each worker, padded as rows of int8 are; none for floats.
   std::vector<AlignedArray<float>> scratch_;
 };
 

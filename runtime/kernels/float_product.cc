@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <type_traits>
 
 #include "runtime/kernels/bf16.h"
 #include "runtime/kernels/instruction_set.h"
@@ -28,13 +26,13 @@ namespace folio {
 namespace {
 
 struct FloatPanel {
-  ElementType type;
+  bool has_pairs;         // Of bf16, instead of floats.
   const uint32_t* panel;  // [num_lines][kPanelColumns]
   int32_t num_lines;
-  const float* bias;  // [kPanelColumns]
-  const std::byte* x;
+  const float* bias;   // [kPanelColumns]
+  const std::byte* x;  // Of the first row.
+  bool x_is_floats;
   size_t x_stride;  // In bytes.
-  int32_t in;
   int32_t rows;
   float* y;
   size_t y_stride;
@@ -42,10 +40,23 @@ struct FloatPanel {
   std::span<const uint8_t> next;
 };
 
-// Elements of x that are brought into the form of the product at a time.
-constexpr int32_t kChunk = 256;
+// Lines [first, first + count) of a panel, and where they begin, spread out or
+// as they are.
+struct Lines {
+  int32_t first;
+  int32_t count;
+  const uint32_t* data;
+  std::span<const uint8_t> next;  // What is multiplied after them.
+};
 
-// Lines after which the next panel is asked for.
+// The most lines of pairs that are spread out at a time: 32 KiB of floats. More
+// fall out of the nearer caches, with fewer y is written more often.
+constexpr int32_t kMostSpreadLines = 64;
+
+// For fewer rows that costs more than it saves.
+constexpr int32_t kLeastSpreadRows = 16;
+
+// Lines after which the next ones are asked for.
 constexpr int32_t kLinesAtOnce = 8;
 
 }  // namespace
@@ -57,50 +68,23 @@ namespace folio {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Some elements of rows of x, `stride` apart.
-template <typename Element>
-struct Lefts {
-  const Element* first;
-  size_t stride;
-};
-
-// Elements [begin, begin + size) of kRows rows of x as P takes them: where they
-// lie, or converted, with a 0 up to a whole dword, in `to`.
-template <class P, typename T, int32_t kRows>
-HWY_INLINE Lefts<typename P::Element> LeftsOf(const FloatPanel& p, int32_t row,
-                                              int32_t begin, int32_t size,
-                                              typename P::Element* to) {
-  const T* const from = reinterpret_cast<const T*>(p.x + row * p.x_stride);
-  const size_t stride = p.x_stride / sizeof(T);
-  if constexpr (std::is_same_v<T, typename P::Element>) {
-    return {from + begin, stride};
-  } else {
-    for (int32_t r = 0; r < kRows; ++r) {
-      ForEachPiece(size, [&](size_t i, size_t n) {
-        StorePart(LoadPart(from + r * stride + begin + i, n),
-                  to + r * kChunk + i, n);
-      });
-      if (size % P::kElementsPerDword != 0) to[r * kChunk + size] = 0;
-    }
-    return {to, kChunk};
-  }
-}
-
-// sum[kRows][kVectors] += rows of x times a part of line `line` of a panel.
-template <class P, int32_t kPart, int32_t kRows, int32_t kVectors>
-HWY_INLINE void AddPart(const Lefts<typename P::Element>& x,
+// sum[kRows][kVectors] += rows of x, `stride` elements apart, times a part of
+// line `line`, of which `loaded(weights, v)` is told.
+template <class P, int32_t kPart, int32_t kRows, int32_t kVectors,
+          typename Loaded>
+HWY_INLINE void AddPart(const typename P::Element* x, size_t stride,
                         const uint32_t* lines, size_t line,
-                        V (&sum)[kRows][kVectors]) {
+                        V (&sum)[kRows][kVectors], const Loaded& loaded) {
   decltype(P::template Load<kPart>(lines)) weights[kVectors];
 #pragma GCC unroll 4
   for (int32_t v = 0; v < kVectors; ++v) {
     weights[v] =
         P::template Load<kPart>(lines + line * kPanelColumns + v * kLanes);
+    loaded(weights[v], v);
   }
 #pragma GCC unroll 8
   for (int32_t r = 0; r < kRows; ++r) {
-    const auto factor =
-        P::template Broadcast<kPart>(x.first + r * x.stride, line);
+    const auto factor = P::template Broadcast<kPart>(x + r * stride, line);
 #pragma GCC unroll 4
     for (int32_t v = 0; v < kVectors; ++v) {
       sum[r][v] = P::Add(factor, weights[v], sum[r][v]);
@@ -108,35 +92,51 @@ HWY_INLINE void AddPart(const Lefts<typename P::Element>& x,
   }
 }
 
-// Rows [row, row + kRows) times a panel.
-template <class P, typename T, int32_t kRows>
-HWY_NOINLINE void FloatRows(const FloatPanel& p, int32_t row, Ahead ahead) {
+// Rows [row, row + kRows) times some lines of a panel of `num_lines`; y holds
+// the sum over the lines before them. With kSpread, each part of a line becomes
+// a line of `spread`.
+template <class P, bool kSpread, int32_t kRows>
+HWY_NOINLINE void FloatRows(const FloatPanel& p, int32_t num_lines,
+                            const Lines& lines, int32_t row, Ahead ahead,
+                            float* spread) {
   constexpr int32_t kVectors = kVectorsAtOnce;
-  constexpr int32_t kChunkLines = kChunk / P::kElementsPerDword;
   const FloatTag d;
-  HWY_ALIGN typename P::Element staged[kRows * kChunk];
+  const bool is_first = lines.first == 0;
+  const bool is_last = lines.first + lines.count == num_lines;
+  const size_t stride = p.x_stride / sizeof(typename P::Element);
+  const auto* const x =
+      reinterpret_cast<const typename P::Element*>(p.x + row * p.x_stride) +
+      size_t(lines.first) * P::kElementsPerDword;
   Target<kRows> target(p.y + row * p.y_stride, p.y_stride, p.cols,
-                       /*load=*/false);
+                       /*load=*/!is_first);
   for (int32_t c = 0; c < p.cols; c += kVectors * kLanes) {
     V sum[kRows][kVectors];
 #pragma GCC unroll 8
     for (int32_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-      for (int32_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
+      for (int32_t v = 0; v < kVectors; ++v) {
+        sum[r][v] = is_first ? hn::Zero(d)
+                             : hn::LoadU(d, target.Row(r) + c + v * kLanes);
+      }
     }
-    for (int32_t first = 0; first < p.num_lines; first += kChunkLines) {
-      const int32_t lines = std::min(kChunkLines, p.num_lines - first);
-      const int32_t begin = first * P::kElementsPerDword;
-      const auto x = LeftsOf<P, T, kRows>(
-          p, row, begin, std::min(kChunk, p.in - begin), staged);
-      const uint32_t* const chunk = p.panel + size_t(first) * kPanelColumns + c;
-      for (int32_t line = 0; line < lines; line += kLinesAtOnce) {
-        ahead.Ask();
-        const int32_t end = std::min(line + kLinesAtOnce, lines);
-        for (int32_t i = line; i < end; ++i) {
-          AddPart<P, 0>(x, chunk, i, sum);
-          if constexpr (P::kParts == 2) AddPart<P, 1>(x, chunk, i, sum);
-        }
+    for (int32_t line = 0; line < lines.count; line += kLinesAtOnce) {
+      ahead.Ask();
+      const int32_t end = std::min(line + kLinesAtOnce, lines.count);
+      for (int32_t i = line; i < end; ++i) {
+        const auto add_part = [&]<int32_t kPart>() HWY_ATTR {
+          AddPart<P, kPart>(
+              x, stride, lines.data + c, i, sum,
+              [&](auto weights, int32_t v) HWY_ATTR {
+                if constexpr (kSpread) {
+                  hn::Store(weights, d,
+                            spread +
+                                size_t(i * P::kParts + kPart) * kPanelColumns +
+                                c + v * kLanes);
+                }
+              });
+        };
+        add_part.template operator()<0>();
+        if constexpr (P::kParts == 2) add_part.template operator()<1>();
       }
     }
 #pragma GCC unroll 8
@@ -144,30 +144,74 @@ HWY_NOINLINE void FloatRows(const FloatPanel& p, int32_t row, Ahead ahead) {
 #pragma GCC unroll 4
       for (int32_t v = 0; v < kVectors; ++v) {
         const int32_t column = c + v * kLanes;
-        hn::StoreU(hn::Add(sum[r][v], hn::Load(d, p.bias + column)), d,
-                   target.Row(r) + column);
+        const V result = is_last
+                             ? hn::Add(sum[r][v], hn::Load(d, p.bias + column))
+                             : sum[r][v];
+        hn::StoreU(result, d, target.Row(r) + column);
       }
     }
   }
 }
 
-template <class P, typename T>
-void Multiply(const FloatPanel& p) {
-  const int32_t asks = NumPieces<kLinesAtOnce>(p.num_lines) *
+// Rows from `first_row` on.
+template <class P>
+void Multiply(const FloatPanel& p, int32_t num_lines, const Lines& lines,
+              int32_t first_row) {
+  const int32_t asks = NumPieces<kLinesAtOnce>(lines.count) *
                        NumPieces<kVectorsAtOnce * kLanes>(p.cols);
-  InPieces<P::kLines>(p.rows, [&]<int32_t kRows>(int32_t row) {
-    FloatRows<P, T, kRows>(
-        p, row,
-        Ahead(p.next, NumPieces<P::kLines>(p.rows), row / P::kLines, asks));
+  const int32_t rows = p.rows - first_row;
+  InPieces<P::kLines>(rows, [&]<int32_t kRows>(int32_t row) {
+    FloatRows<P, /*kSpread=*/false, kRows>(
+        p, num_lines, lines, first_row + row,
+        Ahead(lines.next, NumPieces<P::kLines>(rows), row / P::kLines, asks),
+        nullptr);
   });
 }
 
+template <class P>
+void MultiplyAll(const FloatPanel& p) {
+  Multiply<P>(p, p.num_lines, {0, p.num_lines, p.panel, p.next}, 0);
+}
+
+// The `count` lines from `first` on, as far as there are; after the last, the
+// first ones of the next panel.
+std::span<const uint8_t> AfterLines(const FloatPanel& p, int32_t first,
+                                    int32_t count) {
+  constexpr size_t kBytes = kPanelColumns * sizeof(uint32_t);
+  const auto rest = first == p.num_lines
+                        ? p.next
+                        : std::span(reinterpret_cast<const uint8_t*>(p.panel),
+                                    p.num_lines * kBytes)
+                              .subspan(first * kBytes);
+  return rest.first(std::min(rest.size(), count * kBytes));
+}
+
+// Pairs as floats: the first rows take them apart for the others.
+void MultiplySpread(const FloatPanel& p) {
+  HWY_ALIGN float spread[kMostSpreadLines * 2 * kPanelColumns];
+  const int32_t chunks = NumPieces<kMostSpreadLines>(p.num_lines);
+  const int32_t most = (p.num_lines + chunks - 1) / chunks;
+  for (int32_t first = 0; first < p.num_lines; first += most) {
+    const int32_t count = std::min(most, p.num_lines - first);
+    FloatRows<FloatPairs, /*kSpread=*/true, FloatPairs::kLines>(
+        p, p.num_lines,
+        {first, count, p.panel + size_t(first) * kPanelColumns, {}}, 0,
+        Ahead({}, 1, 0, 1), spread);
+    Multiply<FloatDots>(
+        p, 2 * p.num_lines,
+        {2 * first, 2 * count, reinterpret_cast<const uint32_t*>(spread),
+         AfterLines(p, first + count, most)},
+        FloatPairs::kLines);
+  }
+}
+
 void MultiplyPanel(const FloatPanel& p) {
-  if (p.type == ElementType::kF32) return Multiply<FloatDots, float>(p);
+  if (!p.has_pairs) return MultiplyAll<FloatDots>(p);
 #if HWY_TARGET == HWY_AVX3_DL
-  if (HasBf16DotProducts()) return Multiply<DotPairs, uint16_t>(p);
+  if (!p.x_is_floats) return MultiplyAll<DotPairs>(p);
 #endif
-  Multiply<FloatPairs, uint16_t>(p);
+  if (p.rows < kLeastSpreadRows) return MultiplyAll<FloatPairs>(p);
+  MultiplySpread(p);
 }
 
 }  // namespace
@@ -222,14 +266,15 @@ void FloatProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
                             int32_t panel, std::span<const uint8_t> next,
                             float* y) const {
   CHECK(x.type() == type_);
+  CHECK(x.rows_are_floats() || HasBf16DotProducts());
   HWY_DYNAMIC_DISPATCH(MultiplyPanel)
-  ({.type = type_,
+  ({.has_pairs = type_ == ElementType::kBf16,
     .panel = reinterpret_cast<const uint32_t*>(Panel(panel).data()),
     .num_lines = NumLines(type_, in_),
     .bias = bias(panel),
     .x = x.row(first),
+    .x_is_floats = x.rows_are_floats(),
     .x_stride = x.row_bytes(),
-    .in = in_,
     .rows = rows,
     .y = y + panel * kPanelColumns,
     .y_stride = size_t(out_),

@@ -13,7 +13,8 @@ namespace folio {
 // machine would do. To be called before any kernel is.
 void ObeyInstructionSetCap();
 
-// Whether there are vdpbf16ps and its kin, and the cap allows them.
+// Whether there are vdpbf16ps and its kin, and the cap allows them. If not,
+// numbers of bf16 are multiplied as floats.
 bool HasBf16DotProducts();
 
 // What Folio's kernels use, in Highway's words: "AVX2", "AVX3" (AVX-512),

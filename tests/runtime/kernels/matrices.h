@@ -90,16 +90,13 @@ inline std::vector<float> Values(const Activations& matrix, int32_t rows) {
   for (int32_t r = 0; r < rows; ++r) {
     const std::byte* const row = matrix.row(r);
     for (int32_t i = 0; i < matrix.cols(); ++i) {
-      switch (matrix.type()) {
-        case ElementType::kF32:
-          values.push_back(reinterpret_cast<const float*>(row)[i]);
-          break;
-        case ElementType::kBf16:
-          values.push_back(FromBf16(reinterpret_cast<const uint16_t*>(row)[i]));
-          break;
-        default:
-          values.push_back(matrix.scales()[r] *
-                           reinterpret_cast<const int8_t*>(row)[i]);
+      if (matrix.rows_are_floats()) {
+        values.push_back(reinterpret_cast<const float*>(row)[i]);
+      } else if (matrix.type() == ElementType::kBf16) {
+        values.push_back(FromBf16(reinterpret_cast<const uint16_t*>(row)[i]));
+      } else {
+        values.push_back(matrix.scales()[r] *
+                         reinterpret_cast<const int8_t*>(row)[i]);
       }
     }
   }
