@@ -33,11 +33,12 @@ namespace folio {
 // through the same operations in the same order whatever the page size, the
 // chunk it came in, its neighbours and the number of workers.
 //
-// With K/V of f32, products are f32. With bf16, q and the weights are rounded
-// to bf16, products are exact and sums f32; a row's weights are divided by the
-// sum of what they were rounded to. With int8 the same, where scales of K
-// multiply the scores, and those of V the weights before they are rounded. (An
-// int8 is exact as bf16.)
+// q is multiplied by log2(e) / sqrt(head_dim), so that weights are powers of 2.
+// With K/V of f32, products are f32. With bf16, q (then) and the weights are
+// rounded to bf16, products are exact and sums f32; a row's weights are divided
+// by the sum of what they were rounded to. With int8 the same, where scales of
+// K multiply the scores, and those of V the weights before they are rounded;
+// the sum is that of weights before both. (An int8 is exact as bf16.)
 //
 // A sequence with K or V that is not finite gets NaN in the rows that see it,
 // and may in other rows of its own; no other sequence does.

@@ -150,11 +150,10 @@ class Prefetcher {
   size_t taken_ = 0;
 };
 
-// The scales of the rows of a block in pages of int8, those of keys times
-// `factor`; 0 where no line sees them.
+// The scales of the rows of a block in pages of int8; 0 where no line sees
+// them.
 HWY_INLINE void LoadScales(const AttentionTile& tile, int32_t start, Range seen,
-                           float factor, float* key_scales,
-                           float* value_scales) {
+                           float* key_scales, float* value_scales) {
   std::fill_n(key_scales, kBlock, 0.0f);
   std::fill_n(value_scales, kBlock, 0.0f);
   ForEachPage(
@@ -167,11 +166,6 @@ HWY_INLINE void LoadScales(const AttentionTile& tile, int32_t start, Range seen,
         std::memcpy(value_scales + j, page + tile.kv.value_scale_offset + place,
                     size);
       });
-  const FloatTag d;
-  for (int32_t j = 0; j < kBlock; j += kLanes) {
-    hn::Store(hn::Mul(hn::Load(d, key_scales + j), hn::Set(d, factor)), d,
-              key_scales + j);
-  }
 }
 
 // The right matrix of the scores: keys, [dword of a row][position]. Those of
@@ -234,32 +228,59 @@ HWY_INLINE BlockKeys FindKeys(const AttentionTile& tile, int32_t start,
   return keys;
 }
 
-// Four int8 in each dword of `quads` become two pairs of bf16, in
-// pairs[2 * num_quads][kBlock]. (An int8 is exact as bf16.)
-HWY_INLINE BlockKeys WidenKeys(const BlockKeys& quads, Range seen,
-                               size_t num_quads, uint32_t* pairs) {
-  const hn::RebindToSigned<FloatTag> numbers;
-  const auto widen = [&](auto byte_on_top) {
-    return hn::BitCast(
-        Words(), hn::ConvertTo(FloatTag(), hn::ShiftRight<24>(byte_on_top)));
-  };
+// Element `i` of each dword of elements of T. (An int8 is exact as bf16.)
+template <typename T, int32_t i>
+HWY_INLINE V Widened(WordV dwords) {
+  if constexpr (sizeof(T) == sizeof(uint16_t)) {
+    return hn::BitCast(FloatTag(),
+                       i == 0 ? hn::ShiftLeft<16>(dwords)
+                              : hn::And(dwords, hn::Set(Words(), 0xFFFF0000u)));
+  } else {
+    const hn::RebindToSigned<FloatTag> numbers;
+    return hn::ConvertTo(FloatTag(),
+                         hn::ShiftRight<24>(hn::BitCast(
+                             numbers, hn::ShiftLeft<24 - 8 * i>(dwords))));
+  }
+}
+
+// Elements 0 to kCount - 1 of something, each in a vector of its own, as rows
+// of dwords of P, `stride` apart.
+template <class P, int32_t kCount>
+HWY_INLINE void PutDwords(const V (&elements)[kCount], size_t stride,
+                          uint32_t* to) {
+  for (int32_t i = 0; i < kCount; i += P::kElementsPerDword) {
+    WordV dwords = hn::BitCast(Words(), elements[i]);
+    if constexpr (P::kElementsPerDword == 2) {
+      dwords = hn::Or(hn::ShiftRight<16>(dwords),
+                      hn::BitCast(Words(), elements[i + 1]));
+    }
+    hn::Store(dwords, Words(), to);
+    to += stride;
+  }
+}
+
+// Keys whose dwords have more elements, of T, than P takes become
+// `widened`[dwords of P][kBlock].
+template <class P, typename T>
+HWY_INLINE BlockKeys WidenKeys(const BlockKeys& narrow, Range seen,
+                               size_t num_dwords, uint32_t* widened) {
+  constexpr int32_t kElements = sizeof(uint32_t) / sizeof(T);
   BlockKeys keys{.stride = kBlock};
   for (int32_t i = 0; i < kBlock / kGroup; ++i) {
-    keys.groups[i] = pairs + i * kGroup;
+    keys.groups[i] = widened + i * kGroup;
   }
   const int32_t begin = seen.begin / kGroup * kGroup;
-  for (size_t quad = 0; quad < num_quads; ++quad) {
+  for (size_t dword = 0; dword < num_dwords; ++dword) {
     for (int32_t j = begin; j < seen.end; j += kLanes) {
-      const auto four =
-          hn::BitCast(numbers, hn::LoadU(Words(), quads.At(quad, j)));
-      const WordV b0 = widen(hn::ShiftLeft<24>(four));
-      const WordV b1 = widen(hn::ShiftLeft<16>(four));
-      const WordV b2 = widen(hn::ShiftLeft<8>(four));
-      const WordV b3 = widen(four);
-      uint32_t* const to = pairs + 2 * quad * kBlock + j;
-      hn::Store(hn::Or(hn::ShiftRight<16>(b0), b1), Words(), to);
-      hn::Store(hn::Or(hn::ShiftRight<16>(b2), b3), Words(), to + kBlock);
+      const WordV from = hn::LoadU(Words(), narrow.At(dword, j));
+      V elements[kElements] = {Widened<T, 0>(from), Widened<T, 1>(from)};
+      if constexpr (kElements == 4) {
+        elements[2] = Widened<T, 2>(from);
+        elements[3] = Widened<T, 3>(from);
+      }
+      PutDwords<P, kElements>(elements, kBlock, widened + j);
     }
+    widened += kElements / P::kElementsPerDword * kBlock;
   }
   return keys;
 }
@@ -306,18 +327,41 @@ HWY_INLINE BlockValues FindValues(const AttentionTile& tile, int32_t start,
   return values;
 }
 
-HWY_INLINE WordV WidenToUpper(const int8_t* from) {
-  const hn::RebindToSigned<FloatTag> numbers;
-  const hn::Rebind<int8_t, FloatTag> bytes;
-  const auto number = hn::PromoteTo(numbers, hn::LoadU(bytes, from));
-  return hn::BitCast(Words(), hn::ConvertTo(FloatTag(), number));
+// Values whose dwords have those of two positions become floats, in
+// `widened`[kBlock][padded_dim]. Where no line sees them they may be anything.
+HWY_INLINE BlockValues WidenPairs(const AttentionTile& tile, int32_t start,
+                                  Range seen, size_t padded_dim,
+                                  uint32_t* widened) {
+  BlockValues values;
+  ForEachPage(
+      tile, start, seen,
+      [&](const std::byte* page, int32_t slot, int32_t j, int32_t count) {
+        const auto* row =
+            reinterpret_cast<const float*>(page + tile.kv.value_offset) +
+            size_t(slot / 2) * tile.head_dim;
+        for (int32_t i = j / 2 * 2; i < j + count; i += 2) {
+          uint32_t* const to = widened + i * padded_dim;
+          values.rows[i] = to;
+          values.rows[i + 1] = to + padded_dim;
+          ForEachPiece(tile.head_dim, [&](size_t c, size_t n) {
+            const WordV from = hn::BitCast(Words(), LoadPart(row + c, n));
+            PutDwords<FloatDots, 2>(
+                {Widened<uint16_t, 0>(from), Widened<uint16_t, 1>(from)},
+                padded_dim, to + c);
+          });
+          row += tile.head_dim;
+        }
+      });
+  return values;
 }
 
-// Pairs of bf16 in pairs[kBlock / 2][padded_dim] from values of int8; 0 where
-// no line sees them. `zeros` is a row of them.
-HWY_INLINE BlockValues WidenValues(const AttentionTile& tile, int32_t start,
-                                   Range seen, size_t padded_dim,
-                                   const int8_t* zeros, uint32_t* pairs) {
+// Values of int8 as P takes them, in `widened`[dwords of P][padded_dim]; 0
+// where no line sees them. `zeros` is a row of them.
+template <class P>
+HWY_INLINE BlockValues WidenBytes(const AttentionTile& tile, int32_t start,
+                                  Range seen, size_t padded_dim,
+                                  const int8_t* zeros, uint32_t* widened) {
+  constexpr int32_t kStep = P::kElementsPerDword;
   const size_t head_dim = tile.head_dim;
   const int8_t* rows[kBlock];
   rows[seen.begin / 2 * 2] = zeros;
@@ -331,25 +375,17 @@ HWY_INLINE BlockValues WidenValues(const AttentionTile& tile, int32_t start,
           rows[j + i] = values + (slot + i) * head_dim;
         }
       });
-  const auto widen = [](const int8_t* first, const int8_t* second,
-                        uint32_t* to) {
-    hn::Store(
-        hn::Or(hn::ShiftRight<16>(WidenToUpper(first)), WidenToUpper(second)),
-        Words(), to);
-  };
-  const size_t whole = head_dim / kLanes * kLanes;
   BlockValues values;
-  for (int32_t j = seen.begin / 2 * 2; j < seen.end; j += 2) {
-    uint32_t* const to = pairs + j / 2 * padded_dim;
-    values.rows[j / 2] = to;
-    for (size_t i = 0; i < whole; i += kLanes) {
-      widen(rows[j] + i, rows[j + 1] + i, to + i);
-    }
-    if (whole == head_dim) continue;
-    int8_t rest[2][kLanes] = {};
-    std::copy_n(rows[j] + whole, head_dim - whole, rest[0]);
-    std::copy_n(rows[j + 1] + whole, head_dim - whole, rest[1]);
-    widen(rest[0], rest[1], to + whole);
+  for (int32_t j = seen.begin / kStep * kStep; j < seen.end; j += kStep) {
+    uint32_t* const to = widened + j / kStep * padded_dim;
+    values.rows[j / kStep] = to;
+    ForEachPiece(head_dim, [&](size_t i, size_t n) {
+      V elements[kStep];
+      for (int32_t k = 0; k < kStep; ++k) {
+        elements[k] = LoadPart(rows[j + k] + i, n);
+      }
+      PutDwords<P, kStep>(elements, padded_dim, to + i);
+    });
   }
   return values;
 }

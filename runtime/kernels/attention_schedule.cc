@@ -12,7 +12,7 @@ namespace {
 
 // Enough that packing K and V costs little beside their products, few enough
 // that q, sums and weights stay in the nearer caches.
-constexpr int32_t kLinesPerTile = 72;
+constexpr int32_t kLinesPerTile = 144;
 
 int32_t RowsPerTile(const AttentionShape& shape) {
   CHECK_GE(shape.num_kv_heads, 1);

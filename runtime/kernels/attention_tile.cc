@@ -28,6 +28,10 @@ constexpr size_t kMostLanes = 16;
 constexpr size_t kMostLines = 6;
 constexpr size_t kPositions = 64;  // Of a block.
 
+// For so many lines numbers of bf16 or int8 become floats once, instead of
+// being taken out of pairs each time.
+constexpr int32_t kLeastWidenedLines = 12;
+
 size_t RoundUp(size_t size, size_t step) {
   return (size + step - 1) / step * step;
 }
@@ -65,7 +69,7 @@ struct Scratch {
     weights = take(kMostLines * kPositions * sizeof(float));
     keys = dwords(dim * kPositions);
     values = dwords(dim * kPositions);
-    quads = dwords(dim / 4 * kPositions);
+    narrow_keys = dwords(dim / 2 * kPositions);
     key_scales = floats(kPositions);
     value_scales = floats(kPositions);
     zeros = take(dim);
@@ -82,10 +86,10 @@ struct Scratch {
   std::byte* weights;  // [kLines][kBlock] elements
   uint32_t* keys;      // [dwords of a row][kBlock]: those not read in pages
   uint32_t* values;    // [rows of a block][padded dim]: those not read in pages
-  uint32_t* quads;     // [head_dim / 4][kBlock]: keys of int8 not read in pages
-  float* key_scales;   // [kBlock]: what scores are multiplied by
-  float* value_scales;       // [kBlock]: what weights are multiplied by
-  std::byte* zeros;          // A row of int8 for positions that nobody sees.
+  uint32_t* narrow_keys;  // [head_dim / 2][kBlock]: those before widening
+  float* key_scales;      // [kBlock]: what scores are multiplied by, of int8
+  float* value_scales;    // [kBlock]: what weights are multiplied by, of int8
+  std::byte* zeros;       // A row of int8 for positions that nobody sees.
   const std::byte** pieces;  // Those of a Prefetcher.
   size_t bytes;
 };
@@ -109,15 +113,15 @@ class TileKernel {
         next_(next),
         num_lines_(tile.num_rows * tile.group),
         dim_(RoundUp(tile.head_dim, kLanes)),
-        key_dwords_(sizeof(T) == 1 ? (tile.head_dim + 3) / 4 * 2
-                                   : (tile.head_dim * sizeof(T) + 3) / 4),
+        stored_dwords_((tile.head_dim + kElementsPerDword - 1) /
+                       kElementsPerDword),
+        key_dwords_(stored_dwords_ * kElementsPerDword / P::kElementsPerDword),
         q_stride_(key_dwords_ * P::kElementsPerDword),
         s_(memory, num_lines_, tile.head_dim) {}
 
   void Run() {
     RoundQueries();
     std::fill_n(s_.zeros, dim_, std::byte{0});
-    std::fill_n(s_.key_scales, kBlock, ScoreFactor());
     for (int32_t r = 0; r < tile_.num_rows; ++r) {
       std::fill_n(tile_.out.total + r * tile_.total_stride, tile_.group, 0.0f);
     }
@@ -134,6 +138,9 @@ class TileKernel {
 
  private:
   using Element = typename P::Element;
+  static constexpr int32_t kElementsPerDword = sizeof(uint32_t) / sizeof(T);
+  // Whether there are fewer elements in a dword of P than in the pages.
+  static constexpr bool kWidens = P::kElementsPerDword < kElementsPerDword;
   static constexpr bool kHasScales = std::is_same_v<T, int8_t>;
 
   struct Block {
@@ -149,7 +156,8 @@ class TileKernel {
            kBlock * kBlock;
   }
 
-  // Scores are powers of 2, so that weights need no other exponential.
+  // What queries are multiplied by. Scores are powers of 2, so that weights
+  // need no other exponential.
   float ScoreFactor() const {
     return static_cast<float>(std::numbers::log2e /
                               std::sqrt(static_cast<double>(tile_.head_dim)));
@@ -162,12 +170,14 @@ class TileKernel {
   // last one has room.)
   void RoundQueries() {
     const size_t dim = tile_.head_dim;
+    const V factor = hn::Set(FloatTag(), ScoreFactor());
     for (int32_t line = 0; line < num_lines_; ++line) {
       const float* from = tile_.q +
                           size_t(line / tile_.group) * tile_.q_stride +
                           line % tile_.group * dim;
       ForEachPiece(dim, [&](size_t i, size_t n) {
-        P::StoreElements(LoadPart(from + i, n), q(line) + i);
+        P::StoreElements(P::Round(hn::Mul(LoadPart(from + i, n), factor)),
+                         q(line) + i);
       });
       std::fill(q(line) + dim, q(line) + q_stride_, Element{0});
     }
@@ -211,28 +221,31 @@ class TileKernel {
   }
 
   BlockKeys Keys(int32_t start, Range seen) const {
-    if constexpr (kHasScales) {
-      return WidenKeys(FindKeys(tile_, start, seen, key_dwords_ / 2, s_.quads),
-                       seen, key_dwords_ / 2, s_.keys);
+    const BlockKeys keys = FindKeys(tile_, start, seen, stored_dwords_,
+                                    kWidens ? s_.narrow_keys : s_.keys);
+    if constexpr (!kWidens) {
+      return keys;
     } else {
-      return FindKeys(tile_, start, seen, key_dwords_, s_.keys);
+      return WidenKeys<P, T>(keys, seen, stored_dwords_, s_.keys);
     }
   }
 
   BlockValues Values(int32_t start, Range seen) const {
-    if constexpr (kHasScales) {
-      return WidenValues(tile_, start, seen, dim_,
-                         reinterpret_cast<const int8_t*>(s_.zeros), s_.values);
-    } else {
+    if constexpr (!kWidens) {
       return FindValues<T>(tile_, start, seen, dim_, s_.values);
+    } else if constexpr (kHasScales) {
+      return WidenBytes<P>(tile_, start, seen, dim_,
+                           reinterpret_cast<const int8_t*>(s_.zeros),
+                           s_.values);
+    } else {
+      return WidenPairs(tile_, start, seen, dim_, s_.values);
     }
   }
 
   void AttendBlock(int32_t start, Prefetcher prefetcher) {
     const Range seen = SeenByAny(tile_, start);
     if constexpr (kHasScales) {
-      LoadScales(tile_, start, seen, ScoreFactor(), s_.key_scales,
-                 s_.value_scales);
+      LoadScales(tile_, start, seen, s_.key_scales, s_.value_scales);
     }
     const Block block = {start, Keys(start, seen), Values(start, seen)};
     int32_t line = 0;
@@ -282,8 +295,9 @@ class TileKernel {
     // Line by line twice, so that nobody waits for a line's greatest score.
     float max[kLines];
     for (int32_t l = 0; l < kLines; ++l) {
-      max[l] = ScaleScores(s_.key_scales, Seen(line + l, start),
-                           State(line + l), s_.scores + l * kBlock, prefetcher);
+      max[l] = GreatestScore<kHasScales>(s_.key_scales, Seen(line + l, start),
+                                         State(line + l),
+                                         s_.scores + l * kBlock, prefetcher);
     }
     for (int32_t l = 0; l < kLines; ++l) {
       if (Seen(line + l, start).IsEmpty()) {
@@ -304,19 +318,20 @@ class TileKernel {
   const AttentionTile& tile_;
   const AttentionTile* const next_;
   const int32_t num_lines_;
-  const size_t dim_;         // padded
-  const size_t key_dwords_;  // Of one key as it is multiplied.
-  const size_t q_stride_;    // In elements.
+  const size_t dim_;            // padded
+  const size_t stored_dwords_;  // Of one key in its page.
+  const size_t key_dwords_;     // Of one key as it is multiplied.
+  const size_t q_stride_;       // In elements.
   const Scratch s_;
 };
 
-template <class Pairs>
-void AttendInPairs(const AttentionTile& tile, const AttentionTile* next,
+template <class P>
+void AttendRounded(const AttentionTile& tile, const AttentionTile* next,
                    std::byte* scratch) {
   if (tile.kv.type == ElementType::kBf16) {
-    TileKernel<Pairs, uint16_t>(tile, next, scratch).Run();
+    TileKernel<P, uint16_t>(tile, next, scratch).Run();
   } else {
-    TileKernel<Pairs, int8_t>(tile, next, scratch).Run();
+    TileKernel<P, int8_t>(tile, next, scratch).Run();
   }
 }
 
@@ -328,11 +343,15 @@ void AttendOnTarget(const AttentionTile& tile, const AttentionTile* next,
   }
 #if HWY_TARGET == HWY_AVX3_DL
   if (HasBf16DotProducts()) {
-    AttendInPairs<DotPairs>(tile, next, scratch);
+    AttendRounded<DotPairs>(tile, next, scratch);
     return;
   }
 #endif
-  AttendInPairs<FloatPairs>(tile, next, scratch);
+  if (tile.num_rows * tile.group < kLeastWidenedLines) {
+    AttendRounded<FloatPairs>(tile, next, scratch);
+  } else {
+    AttendRounded<Bf16Floats>(tile, next, scratch);
+  }
 }
 
 void MergeOnTarget(const AttentionPart& from, int32_t head_dim,

@@ -30,12 +30,14 @@ constexpr int32_t kVectorsAtOnce = kLanes == 16 ? 4 : 2;
 //   Load<part>(b)           kLanes dwords of a row of the right matrix
 //   Broadcast<part>(a, k)   what meets them in row k, from a line, in all lanes
 //   Add(a, b, sum)          sum + a * b in each lane
-//   StoreElements(x, to)    kLanes elements of a line, rounded; returns what
-//                           they have become
+//   Round(x)                kLanes elements of a line, rounded, unless storing
+//                           them does that
+//   StoreElements(x, to)    kLanes elements of a line
 //
 // kLines is how many lines one inner loop holds in registers.
 struct FloatDots {
   using Element = float;
+  static constexpr bool kIsBf16 = false;
   static constexpr int32_t kLines = kLanes == 16 ? 6 : 4;
   static constexpr int32_t kElementsPerDword = 1;
   static constexpr int32_t kParts = 1;
@@ -49,15 +51,22 @@ struct FloatDots {
     return hn::Set(FloatTag(), a[k]);
   }
   static HWY_INLINE V Add(V a, V b, V sum) { return hn::MulAdd(a, b, sum); }
-  static HWY_INLINE V StoreElements(V x, float* to) {
+  static HWY_INLINE V Round(V x) { return x; }
+  static HWY_INLINE void StoreElements(V x, float* to) {
     hn::StoreU(x, FloatTag(), to);
-    return x;
   }
 };
 
+// Numbers of bf16, all kept as floats. Their products are exact in f32.
+struct Bf16Floats : FloatDots {
+  static constexpr bool kIsBf16 = true;
+
+  static HWY_INLINE V Round(V x) { return RoundToBf16(x); }
+};
+
 // Numbers of bf16, kept as floats, times pairs of bf16: the first of each pair
-// is one part, the second the other. Their products are exact in f32.
-struct FloatPairs : FloatDots {
+// is one part, the second the other. The same sums as those of Bf16Floats.
+struct FloatPairs : Bf16Floats {
   static constexpr int32_t kElementsPerDword = 2;
   static constexpr int32_t kParts = 2;
 
@@ -82,9 +91,6 @@ struct FloatPairs : FloatDots {
   static HWY_INLINE V Broadcast(const float* a, size_t k) {
     return hn::Set(FloatTag(), a[2 * k + kPart]);
   }
-  static HWY_INLINE V StoreElements(V x, float* to) {
-    return FloatDots::StoreElements(RoundToBf16(x), to);
-  }
 };
 
 #if HWY_TARGET == HWY_AVX3_DL
@@ -93,6 +99,7 @@ struct FloatPairs : FloatDots {
 // numbers below the normal ones count as 0.
 struct DotPairs {
   using Element = uint16_t;
+  static constexpr bool kIsBf16 = true;
   static constexpr int32_t kLines = 6;
   static constexpr int32_t kElementsPerDword = 2;
   static constexpr int32_t kParts = 1;
@@ -111,13 +118,12 @@ struct DotPairs {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
     return sum;
   }
-  static HWY_INLINE V StoreElements(V x, uint16_t* to) {
+  static HWY_INLINE V Round(V x) { return x; }
+  static HWY_INLINE void StoreElements(V x, uint16_t* to) {
     const hn::Rebind<uint16_t, FloatTag> halves;
     hn::Vec<decltype(halves)> rounded;
     asm("vcvtneps2bf16 %1, %0" : "=v"(rounded.raw) : "v"(x.raw));
     hn::StoreU(rounded, halves, to);
-    return hn::BitCast(FloatTag(),
-                       hn::ShiftLeft<16>(hn::PromoteTo(Words(), rounded)));
   }
 };
 #endif  // HWY_TARGET == HWY_AVX3_DL

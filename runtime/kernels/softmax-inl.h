@@ -35,6 +35,29 @@ HWY_INLINE V Exp2(V x) {
                             hn::Mul(power, whole));
 }
 
+// 2^(x + 1/2) for x <= -1/2, rounded to bf16; 0 below -126, NaN for NaN. As
+// Exp2, but with the polynomial that meets sqrt(2) 2^r in the four Chebyshev
+// nodes, whose relative error of at most 2^-13 is little beside that of the
+// rounding, 2^-9. What it gives is from 1 to 2, where one sum rounds, and no
+// power of 2 changes that.
+HWY_INLINE V RoundedExp2(V x) {
+  const FloatTag d;
+  const V magic = hn::Set(d, 0x1.8p23f + 127.0f);
+  const V shifted = hn::Add(x, magic);
+  const V rest = hn::Sub(x, hn::Sub(shifted, magic));
+  V power = hn::Set(d, 0x1.43732cp-4f);
+  for (const float term : {0x1.5f6126p-2f, 0x1.f5e276p-1f, 0x1.6a02e8p+0f}) {
+    power = hn::MulAdd(power, rest, hn::Set(d, term));
+  }
+  // The unit in the last place of this sum is that of bf16 from 1 to 2.
+  const V rounder = hn::Set(d, 0x1.8p16f);
+  power = hn::Sub(hn::Add(power, rounder), rounder);
+  const V whole =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(Words(), shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)),
+                            hn::Mul(power, whole));
+}
+
 HWY_INLINE float Exp2(float x) {
   return hn::GetLane(Exp2(hn::Set(FloatTag(), x)));
 }
@@ -62,19 +85,24 @@ struct LineState {
   float* partial;  // [kLanes]: the total is their sum.
 };
 
-// Scales one line's scores of a block; those of positions that it does not see
-// become -infinity. Returns the greatest of them and of the line's before. Asks
-// `prefetcher` for pieces meanwhile.
-HWY_INLINE float ScaleScores(const float* key_scales, Range seen,
-                             const LineState& line, float* scores,
-                             Prefetcher& prefetcher) {
+// Makes one line's scores of a block ready for Weigh: times those of
+// `key_scales`, if there are any; -infinity at positions that it does not see.
+// Returns the greatest of them and of the line's before. Asks `prefetcher` for
+// pieces meanwhile.
+template <bool kHasScales>
+HWY_INLINE float GreatestScore(const float* key_scales, Range seen,
+                               const LineState& line, float* scores,
+                               Prefetcher& prefetcher) {
   const FloatTag d;
   const V nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
   const bool sees_all = seen.begin == 0 && seen.end == kBlock;
   V greatest = hn::Set(d, *line.max);
   for (int32_t j = 0; j < kBlock; j += kLanes) {
     prefetcher.AskForNext(1);
-    V score = hn::Mul(hn::Load(d, scores + j), hn::Load(d, key_scales + j));
+    V score = hn::Load(d, scores + j);
+    if constexpr (kHasScales) {
+      score = hn::Mul(score, hn::Load(d, key_scales + j));
+    }
     if (!sees_all) {
       const auto before = [&](int32_t position) {
         return hn::FirstN(d, static_cast<size_t>(std::max(position - j, 0)));
@@ -82,33 +110,34 @@ HWY_INLINE float ScaleScores(const float* key_scales, Range seen,
       const auto is_seen = hn::AndNot(before(seen.begin), before(seen.end));
       score = hn::IfThenElse(is_seen, score, nothing);
     }
-    hn::Store(score, d, scores + j);
+    if (kHasScales || !sees_all) hn::Store(score, d, scores + j);
     greatest = hn::Max(greatest, score);
   }
   return hn::GetLane(hn::MaxOfLanes(d, greatest));
 }
 
-// Turns scaled scores into weights exp2(score - max), times the values' scales
-// if there are any, and `max` into the line's. Asks `prefetcher` for pieces
-// meanwhile.
-template <class P, bool kHasValueScales>
+// Turns scores into weights, exp2 of them less what is nearly `max`, times the
+// values' scales if there are any, and `max` into the line's. Asks `prefetcher`
+// for pieces meanwhile.
+template <class P, bool kHasScales>
 HWY_INLINE void Weigh(const float* scores, const float* value_scales, float max,
                       size_t padded_dim, const LineState& line,
                       typename P::Element* weights, Prefetcher& prefetcher) {
   const FloatTag d;
-  const V shift = hn::Set(d, max);
+  constexpr bool kRounds = P::kIsBf16 && !kHasScales;
+  const V shift = hn::Set(d, kRounds ? max + 0.5f : max);
   V sum = hn::Zero(d);
   for (int32_t j = 0; j < kBlock; j += kLanes) {
     prefetcher.AskForNext(1);
-    V weight = Exp2(hn::Sub(hn::Load(d, scores + j), shift));
-    typename P::Element* const to = weights + j;
-    if constexpr (kHasValueScales) {
-      sum = hn::Add(sum, weight);
-      P::StoreElements(hn::Mul(weight, hn::Load(d, value_scales + j)), to);
-    } else {
-      // The sum of what they are rounded to: so they add up to 1.
-      sum = hn::Add(sum, P::StoreElements(weight, to));
+    const V score = hn::Sub(hn::Load(d, scores + j), shift);
+    // With kRounds the sum is that of what they are rounded to: so they add up
+    // to 1.
+    V weight = kRounds ? RoundedExp2(score) : Exp2(score);
+    sum = hn::Add(sum, weight);
+    if constexpr (kHasScales) {
+      weight = P::Round(hn::Mul(weight, hn::Load(d, value_scales + j)));
     }
+    P::StoreElements(weight, weights + j);
   }
   if (max > *line.max) {
     const float factor = Exp2(*line.max - max);

@@ -26,8 +26,8 @@ using FloatTag = hn::CappedTag<float, 16>;
 using V = hn::Vec<FloatTag>;
 constexpr int32_t kLanes = hn::MaxLanes(FloatTag());
 
-// kLanes elements in memory, which need not be aligned: floats, or the bits of
-// bf16. Storing bf16 does what ToBf16 does.
+// kLanes elements in memory, which need not be aligned: floats, the bits of
+// bf16, or int8. Storing bf16 does what ToBf16 does.
 HWY_INLINE V LoadElements(const float* from) {
   return hn::LoadU(FloatTag(), from);
 }
@@ -36,6 +36,12 @@ HWY_INLINE V LoadElements(const uint16_t* from) {
   const hn::Rebind<uint16_t, FloatTag> halves;
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(
                                      words, hn::LoadU(halves, from))));
+}
+HWY_INLINE V LoadElements(const int8_t* from) {
+  const hn::RebindToSigned<FloatTag> numbers;
+  const hn::Rebind<int8_t, FloatTag> bytes;
+  return hn::ConvertTo(FloatTag(),
+                       hn::PromoteTo(numbers, hn::LoadU(bytes, from)));
 }
 HWY_INLINE void StoreElements(V value, float* to) {
   hn::StoreU(value, FloatTag(), to);

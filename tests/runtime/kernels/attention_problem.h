@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <utility>
@@ -101,7 +102,8 @@ struct StoredRow {
 };
 
 // The problem that is really solved: K and V are what is stored, and with
-// anything less than f32 q is rounded to bf16.
+// anything less than f32 q is rounded to bf16, multiplied by what makes scores
+// powers of 2.
 inline AttentionProblem AsStored(AttentionProblem p, ElementType kv_type) {
   for (std::vector<float>* rows : {&p.keys, &p.values}) {
     for (size_t i = 0; i < rows->size(); i += p.shape.head_dim) {
@@ -112,7 +114,9 @@ inline AttentionProblem AsStored(AttentionProblem p, ElementType kv_type) {
     }
   }
   if (kv_type != ElementType::kF32) {
-    for (float& value : p.q) value = FromBf16(ToBf16(value));
+    const float factor = static_cast<float>(
+        std::numbers::log2e / std::sqrt(static_cast<double>(p.shape.head_dim)));
+    for (float& value : p.q) value = FromBf16(ToBf16(value * factor)) / factor;
   }
   return p;
 }
