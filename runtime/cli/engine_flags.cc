@@ -87,11 +87,10 @@ void AddTypeOptions(CLI::App& app, WantedTypes& types) {
       ElementType::kInt4};
   static constexpr ElementType kKv[] = {ElementType::kF32, ElementType::kBf16,
                                         ElementType::kInt8};
-  AddElementTypeOption(
-      app, "--weights-dtype", kWeights, types.weights,
-      "What weights are kept and multiplied in. auto: f32 "
-      "for files of f32 or f16, and where bf16 is slow, else bf16. "
-      "int8 and int4 are faster and less exact");
+  AddElementTypeOption(app, "--weights-dtype", kWeights, types.weights,
+                       "What weights are kept and multiplied in. auto: f32 "
+                       "for files of f32 or f16, else bf16. "
+                       "int8 and int4 are faster and less exact");
   AddElementTypeOption(app, "--kv-dtype", kKv, types.kv,
                        "What keys and values are kept in. auto: f32 with "
                        "weights of f32, else bf16");

@@ -398,8 +398,6 @@ std::span<const uint8_t> AfterGroups(const IntegerPanel& p, int32_t first,
   return rest.first(std::min(rest.size(), count * p.group_bytes));
 }
 
-bool HasDotProducts() { return HWY_TARGET == HWY_AVX3_DL; }
-
 void Int4Panel(const IntegerPanel& p) {
   if (p.rows <= kInt4Rows) {
     const Groups all = {0, p.num_groups, p.panel, p.next};
@@ -431,7 +429,6 @@ namespace folio {
 namespace {
 HWY_EXPORT(Int8Panel);
 HWY_EXPORT(Int4Panel);
-HWY_EXPORT(HasDotProducts);
 }  // namespace
 
 void MultiplyInt8Panel(const IntegerPanel& panel) {
@@ -441,8 +438,6 @@ void MultiplyInt8Panel(const IntegerPanel& panel) {
 void MultiplyInt4Panel(const IntegerPanel& panel) {
   HWY_DYNAMIC_DISPATCH(Int4Panel)(panel);
 }
-
-bool HasInt8DotProducts() { return HWY_DYNAMIC_DISPATCH(HasDotProducts)(); }
 
 }  // namespace folio
 #endif  // HWY_ONCE

@@ -50,9 +50,6 @@ struct IntegerPanel {
 void MultiplyInt8Panel(const IntegerPanel& panel);
 void MultiplyInt4Panel(const IntegerPanel& panel);
 
-// Whether this machine has instructions for dot products of int8.
-bool HasInt8DotProducts();
-
 }  // namespace folio
 
 #endif  // RUNTIME_KERNELS_INTEGER_PANEL_H_

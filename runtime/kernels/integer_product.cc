@@ -23,8 +23,6 @@ size_t GroupBytes(ElementType type, Int4Grid grid) {
 
 }  // namespace
 
-bool IntegerProduct::IsFast() { return HasInt8DotProducts(); }
-
 IntegerProduct::IntegerProduct(ElementType type, Int4Grid grid, int32_t in,
                                int32_t out)
     : PanelProduct(in, out, NumGroups(in) * GroupBytes(type, grid)),

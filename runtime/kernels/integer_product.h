@@ -26,9 +26,6 @@ class IntegerProduct final : public PanelProduct {
  public:
   static constexpr int32_t kMaxIn = Activations::kMaxInt8Cols;
 
-  // Whether this machine has instructions for dot products of int8.
-  static bool IsFast();
-
   // `grid` is for int4. REQUIRES: IsInteger(type); in <= kMaxIn.
   IntegerProduct(ElementType type, Int4Grid grid, int32_t in, int32_t out);
 

@@ -79,11 +79,6 @@ Linear::Linear(const LinearWeights& weights, ElementType type,
 Linear::~Linear() = default;
 Linear::Linear(Linear&&) noexcept = default;
 
-bool Linear::IsFast(ElementType type) {
-  if (IsInteger(type)) return IntegerProduct::IsFast();
-  return type == ElementType::kF32 || HasBf16DotProducts();
-}
-
 int64_t Linear::bytes() const {
   int64_t bytes = 0;
   for (const auto& slice : slices_) bytes += slice->product->bytes();

@@ -50,9 +50,6 @@ class Linear {
   ~Linear();
   Linear(Linear&&) noexcept;
 
-  // Whether this machine has instructions for products of `type`.
-  static bool IsFast(ElementType type);
-
   int32_t in() const { return in_; }
   int32_t out() const { return cuts_.back(); }
   ElementType type() const { return type_; }

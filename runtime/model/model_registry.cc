@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/kernels/linear.h"
 #include "runtime/model/family.h"
 #include "runtime/model/model_config.h"
 #include "runtime/model/random_model.h"
@@ -46,10 +45,8 @@ absl::StatusOr<ModelSource> OpenRandom(const std::string& name,
 }
 
 ElementType AutoWeightsType(const ModelSource& source) {
-  return source.weights->is_stored_as_float() ||
-                 !Linear::IsFast(ElementType::kBf16)
-             ? ElementType::kF32
-             : ElementType::kBf16;
+  return source.weights->is_stored_as_float() ? ElementType::kF32
+                                              : ElementType::kBf16;
 }
 
 }  // namespace
@@ -79,9 +76,7 @@ std::string ExplainTypes(const ModelSource& source, const WantedTypes& wanted) {
   if (!wanted.weights.has_value()) {
     why = source.weights->is_stored_as_float()
               ? "auto: the files have f32 or f16, and bf16 would lose digits"
-          : types.weights == ElementType::kBf16
-              ? "auto: the files are quantised or bf16"
-              : "auto: this machine has no fast products of bf16";
+              : "auto: the files are quantised or bf16";
     absl::StrAppend(&why, "; int8 and int4 are faster and less exact");
   }
   const bool rounds_more = types.kv != ElementType::kF32;

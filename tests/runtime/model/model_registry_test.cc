@@ -486,9 +486,7 @@ TEST(ChooseTypesTest, AutoKeepsWhatTheFilesHave) {
   ASSERT_TRUE(location.ok());
   const auto bf16 = OpenModelSource(*location);
   ASSERT_TRUE(bf16.ok()) << bf16.status();
-  EXPECT_EQ(ChooseTypes(*bf16, {}).weights, Linear::IsFast(ElementType::kBf16)
-                                                ? ElementType::kBf16
-                                                : ElementType::kF32);
+  EXPECT_EQ(ChooseTypes(*bf16, {}).weights, ElementType::kBf16);
 }
 
 }  // namespace
