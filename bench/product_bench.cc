@@ -85,7 +85,7 @@ void Multiply(benchmark::State& state, ElementType type) {
     products.Run(rows);
     if (!ceiling.has_value()) continue;
     state.PauseTiming();
-    limits.push_back(ceiling->LayersSeconds(rows, bandwidth));
+    limits.push_back(ceiling->LayersSeconds(rows, rows, bandwidth));
     state.ResumeTiming();
   }
   std::ranges::sort(limits);

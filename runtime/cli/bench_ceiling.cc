@@ -37,7 +37,8 @@ BenchCeiling::BenchCeiling(const DecoderConfig& config, ElementType weights,
 CeilingSeconds BenchCeiling::Measure(const BenchStep& step) {
   read_bandwidth_ = static_cast<double>(reading_.bytes()) / reading_.Seconds();
   CeilingSeconds seconds;
-  seconds.products = products_.LayersSeconds(step.rows, read_bandwidth_);
+  seconds.products =
+      products_.LayersSeconds(step.rows, step.sampled_rows, read_bandwidth_);
   if (step.sampled_rows > 0) {
     seconds.products +=
         products_.HeadSeconds(step.sampled_rows, read_bandwidth_);

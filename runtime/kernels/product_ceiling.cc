@@ -143,9 +143,7 @@ class ProductCeiling::Product {
   }
 
   int32_t num_layers() const { return static_cast<int32_t>(layers_.size()); }
-  int64_t num_weights() const {
-    return int64_t{shape_.in} * shape_.out * num_layers();
-  }
+  int64_t layer_weights() const { return int64_t{shape_.in} * shape_.out; }
 
   // Makes what `rows` rows need.
   void Prepare(int32_t rows) {
@@ -242,38 +240,49 @@ bool ProductCeiling::IsPossible(CeilingType type) {
   }
 }
 
-double ProductCeiling::LayersSeconds(int32_t rows, double read_bandwidth) {
+double ProductCeiling::LayersSeconds(int32_t rows, int32_t last_rows,
+                                     double read_bandwidth) {
   std::vector<Product*> products;
   for (const auto& product : layer_) products.push_back(product.get());
-  return Seconds(products, rows, read_bandwidth);
+  const auto all = std::span<Product* const>(products);
+  const int32_t last = products[0]->num_layers() - 1;
+  double seconds = Seconds(all, {0, last}, rows, read_bandwidth) +
+                   Seconds(all.first(1), {last, 1}, rows, read_bandwidth);
+  if (last_rows > 0) {
+    seconds += Seconds(all.subspan(1), {last, 1}, last_rows, read_bandwidth);
+  }
+  return seconds;
 }
 
 double ProductCeiling::HeadSeconds(int32_t rows, double read_bandwidth) {
-  return Seconds({head_.get()}, rows, read_bandwidth);
+  Product* const head[] = {head_.get()};
+  return Seconds(head, {0, 1}, rows, read_bandwidth);
 }
 
-double ProductCeiling::Seconds(const std::vector<Product*>& products,
-                               int32_t rows, double read_bandwidth) {
+double ProductCeiling::Seconds(std::span<Product* const> products,
+                               Layers layers, int32_t rows,
+                               double read_bandwidth) {
   const bool is_int4 = type_ == CeilingType::kInt4;
   const int32_t run_rows = is_int4 ? kManyRows : rows;
   for (Product* product : products) product->Prepare(run_rows);
   std::vector<double> seconds(products.size());
-  for (int32_t layer = 0; layer < products[0]->num_layers(); ++layer) {
-    for (size_t i = 0; i < products.size(); ++i) {
+  for (int32_t i = 0; i < layers.count; ++i) {
+    for (size_t p = 0; p < products.size(); ++p) {
       const auto start = std::chrono::steady_clock::now();
-      products[i]->RunLayer(layer, run_rows);
-      seconds[i] += SecondsSince(start);
+      products[p]->RunLayer(layers.first + i, run_rows);
+      seconds[p] += SecondsSince(start);
     }
   }
   double total = 0;
-  for (size_t i = 0; i < products.size(); ++i) {
+  for (size_t p = 0; p < products.size(); ++p) {
     if (is_int4) {
       const double bytes =
-          kInt4BytesPerWeight * static_cast<double>(products[i]->num_weights());
-      seconds[i] =
-          std::max(bytes / read_bandwidth, seconds[i] * rows / kManyRows);
+          kInt4BytesPerWeight *
+          static_cast<double>(products[p]->layer_weights() * layers.count);
+      seconds[p] =
+          std::max(bytes / read_bandwidth, seconds[p] * rows / kManyRows);
     }
-    total += seconds[i];
+    total += seconds[p];
   }
   return total;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -54,17 +55,25 @@ class ProductCeiling {
 
   // Runs the products of all layers, or the head, once for `rows` rows and
   // returns the seconds that took (of int4: that it has to take at least, with
-  // weights read at `read_bandwidth` bytes a second). The first time with a
-  // row count prepares its kernels, and is not slower for that.
-  // REQUIRES: rows >= 1.
-  double LayersSeconds(int32_t rows, double read_bandwidth);
+  // weights read at `read_bandwidth` bytes a second). In the last layer only
+  // the first product, which has K and V, is for all of them; the others are
+  // for `last_rows`, those with logits. The first time with a row count
+  // prepares its kernels, and is not slower for that.
+  // REQUIRES: rows >= 1; last_rows >= 0.
+  double LayersSeconds(int32_t rows, int32_t last_rows, double read_bandwidth);
   double HeadSeconds(int32_t rows, double read_bandwidth);
 
  private:
   class Product;
 
-  double Seconds(const std::vector<Product*>& products, int32_t rows,
-                 double read_bandwidth);
+  // Layers [first, first + count).
+  struct Layers {
+    int32_t first;
+    int32_t count;
+  };
+
+  double Seconds(std::span<Product* const> products, Layers layers,
+                 int32_t rows, double read_bandwidth);
 
   const CeilingType type_;
   std::vector<std::unique_ptr<Product>> layer_;

@@ -68,7 +68,7 @@ class Decoder final : public Model {
   void Normalise(const NormWeights& norm, Rows rows, Activations& out,
                  Executor& executor);
   void AddAndNormalise(const NormWeights& norm, const Strip& strip);
-  void KeepLogitsRows(std::span<const int32_t> logits_rows);
+  void KeepLogitsRows(const StepInput& input);
 
   PagedKv KvOfLayer(int32_t layer, const KvStorage& storage) const;
 
@@ -98,6 +98,7 @@ class Decoder final : public Model {
 
   // The pages of one step as kernels take them. All keep their memory.
   std::vector<AttentionSequence> sequences_;
+  std::vector<AttentionSequence> kept_sequences_;  // Of rows with logits.
   std::vector<const std::byte*> pages_;
   std::vector<KvSlot> kv_slots_;  // [rows]
 };
@@ -169,6 +170,7 @@ Decoder::Decoder(std::string name, const DecoderConfig& config,
                     limits.max_batch_tokens);
   }
   sequences_.reserve(limits.max_batch_tokens);
+  kept_sequences_.reserve(limits.max_batch_tokens);
   kv_slots_.reserve(limits.max_batch_tokens);
   if (limits.page_size > 0) {
     pages_.reserve(size_t(limits.max_sequences) *
@@ -184,7 +186,8 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
   FindPages(input, storage);
   Embed(input);
   attention_.Plan(sequences_);
-  for (int32_t l = 0; l < config_.num_layers; ++l) {
+  const int32_t last = config_.num_layers - 1;
+  for (int32_t l = 0; l <= last; ++l) {
     const PagedKv kv = KvOfLayer(l, storage);
     ForEachStrip(rows, [&](const Strip& strip) {
       if (l == 0) {
@@ -195,12 +198,14 @@ void Decoder::Forward(const StepInput& input, KvStorage& storage) {
       }
       BeforeAttention(l, kv, strip);
     });
+    if (l == last) KeepLogitsRows(input);
+    if (l == last && num_logits_rows_ == 0) return;
     attention_.Attend(q_.span(), kv);
   }
-  ForEachStrip(rows, [&](const Strip& strip) {
-    AfterAttention(config_.num_layers - 1, strip);
-  });
-  KeepLogitsRows(input.logits_rows);
+  ForEachStrip(num_logits_rows_,
+               [&](const Strip& strip) { AfterAttention(last, strip); });
+  Normalise(weights_.final_norm, {0, num_logits_rows_}, last_hidden_,
+            *executor_);
 }
 
 // Calls body(strip) for strips that cover all rows. Between one attention and
@@ -351,16 +356,39 @@ PagedKv Decoder::KvOfLayer(int32_t layer, const KvStorage& storage) const {
           .value_scale_offset = first_part + layout.ValueScaleOffset()};
 }
 
-void Decoder::KeepLogitsRows(std::span<const int32_t> logits_rows) {
+// Of the last layer all rows have K and V, which is all that rows without
+// logits are still needed for: from here on a step has only the others, which
+// move up. (They ascend.)
+void Decoder::KeepLogitsRows(const StepInput& input) {
+  const std::span<const int32_t> kept = input.logits_rows;
   const size_t hidden = config_.hidden_size;
-  num_logits_rows_ = static_cast<int32_t>(logits_rows.size());
-  // x_ is not needed any more, and rows ascend: they can move up in place.
-  for (size_t i = 0; i < logits_rows.size(); ++i) {
-    std::copy_n(x_.data() + logits_rows[i] * hidden, hidden,
-                x_.data() + i * hidden);
+  const size_t q_size = size_t(config_.num_heads) * config_.head_dim;
+  num_logits_rows_ = static_cast<int32_t>(kept.size());
+  if (kept.size() == input.tokens.size()) return;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    std::copy_n(x_.data() + kept[i] * hidden, hidden, x_.data() + i * hidden);
+    std::copy_n(q_.data() + kept[i] * q_size, q_size, q_.data() + i * q_size);
   }
-  Normalise(weights_.final_norm, {0, num_logits_rows_}, last_hidden_,
-            *executor_);
+  kept_sequences_.clear();
+  int32_t first = 0;
+  for (const AttentionSequence& sequence : sequences_) {
+    const int32_t end = sequence.first_row + sequence.num_rows;
+    while (first < num_logits_rows_ && kept[first] < end) {
+      int32_t next = first + 1;  // Of what does not follow in the sequence.
+      while (next < num_logits_rows_ && kept[next] == kept[next - 1] + 1 &&
+             kept[next] < end) {
+        ++next;
+      }
+      kept_sequences_.push_back(
+          {.first_row = first,
+           .num_rows = next - first,
+           .first_position =
+               sequence.first_position + kept[first] - sequence.first_row,
+           .pages = sequence.pages});
+      first = next;
+    }
+  }
+  attention_.Plan(kept_sequences_);
 }
 
 const ColumnBlocks& Decoder::Logits(int32_t first, int32_t count) {

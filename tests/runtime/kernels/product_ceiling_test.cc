@@ -31,7 +31,8 @@ TEST(ProductCeilingTest, RunsAnyShape) {
     ProductCeiling ceiling({{64, 1}, {33, 70}}, /*num_layers=*/3, {33, 1000},
                            type, executor.get());
     for (const int32_t rows : {5, 1, 64, 5}) {
-      EXPECT_GT(ceiling.LayersSeconds(rows, kFast), 0);
+      EXPECT_GT(ceiling.LayersSeconds(rows, /*last_rows=*/rows, kFast), 0);
+      EXPECT_GT(ceiling.LayersSeconds(rows, /*last_rows=*/0, kFast), 0);
       EXPECT_GT(ceiling.HeadSeconds(rows, kFast), 0);
     }
   }
@@ -49,7 +50,10 @@ TEST(ProductCeilingTest, Int4IsBoundByItsBytes) {
   constexpr double kBytesPerWeight = 4.5 / 8;
   constexpr double kLayers = 2 * (1024 * 96 + 96 * 2048) * kBytesPerWeight;
   constexpr double kHead = 1024 * 320 * kBytesPerWeight;
-  EXPECT_DOUBLE_EQ(ceiling.LayersSeconds(1, kSlow), kLayers / (kSlow));
+  EXPECT_DOUBLE_EQ(ceiling.LayersSeconds(1, 1, kSlow), kLayers / (kSlow));
+  // The last layer's second product has no rows then.
+  constexpr double kFewer = kLayers - 96 * 2048 * kBytesPerWeight;
+  EXPECT_DOUBLE_EQ(ceiling.LayersSeconds(1, 0, kSlow), kFewer / (kSlow));
   EXPECT_DOUBLE_EQ(ceiling.HeadSeconds(1, kSlow), kHead / (kSlow));
 }
 

@@ -166,6 +166,36 @@ TEST_P(BitsTest, DoNotDependOnCompany) {
   }
 }
 
+// Rows without logits leave their K and V behind, of the last layer, too, and
+// nothing else.
+TEST_P(BitsTest, DoNotDependOnWhichRowsHaveLogits) {
+  SerialExecutor serial;
+  const auto alone = Make(&serial);
+  const int32_t vocab = alone->info().vocab_size;
+  const std::vector<TokenId> a = RandomTokens(10, 90, vocab);
+  const std::vector<TokenId> b = RandomTokens(11, 40, vocab);
+  const Logits a_alone = RunAlone(*alone, a, 90, 16);
+  const Logits b_alone = RunAlone(*alone, b, 40, 16);
+
+  const auto executor = MakeParallelTestExecutor(2);
+  const auto model = Make(executor.get());
+  StepRunner runner(*model, 16, 2, 90);
+  runner.Add(0, std::span(a).first(60));
+  runner.Add(1, std::span(b).first(30));
+  EXPECT_TRUE(runner.Run(std::vector<int32_t>{}).empty());
+  runner.Add(0, std::span(a).subspan(60));
+  runner.Add(1, std::span(b).subspan(30));
+  // Runs that begin, end and go on where a sequence does.
+  const std::vector<int32_t> rows = {0, 2, 3, 4, 17, 28, 29, 30, 31, 38};
+  const Logits logits = runner.Run(rows);
+  ASSERT_EQ(logits.size(), rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(logits[i],
+              rows[i] < 30 ? a_alone[60 + rows[i]] : b_alone[rows[i]])
+        << "row " << rows[i];
+  }
+}
+
 TEST_P(BitsTest, LogitsComeInTiles) {
   SerialExecutor executor;
   const auto model = Make(&executor);

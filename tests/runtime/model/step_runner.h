@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -59,7 +60,12 @@ class StepRunner {
   // Runs the step and returns all logits of each row.
   std::vector<std::vector<float>> Run() {
     std::vector<int32_t> rows(tokens_.size());
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(i);
+    std::iota(rows.begin(), rows.end(), 0);
+    return Run(rows);
+  }
+
+  // The same of `rows` alone, which ascend.
+  std::vector<std::vector<float>> Run(std::span<const int32_t> rows) {
     StepInput input;
     input.tokens = tokens_;
     input.positions = positions_;
