@@ -92,13 +92,19 @@ size_t RowBytes(ElementType type, bool floats, int32_t cols) {
   }
 }
 
+// They are on one target alone. (Highway asks the processor each time, which is
+// slow on a virtual one.)
+bool AreThereDotProducts() {
+  return HasBf16DotProducts() && (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
+}
+
 }  // namespace
 
 Activations::Activations(ElementType weights, int32_t max_rows, int32_t cols,
                          int num_workers)
     : type_(ActivationTypeFor(weights)),
       rows_are_floats_(type_ == ElementType::kF32 ||
-                       (type_ == ElementType::kBf16 && !HasBf16DotProducts())),
+                       (type_ == ElementType::kBf16 && !AreThereDotProducts())),
       max_rows_(max_rows),
       cols_(cols),
       row_bytes_(RowBytes(type_, rows_are_floats_, cols)),

@@ -210,6 +210,7 @@ void MultiplyPanel(const FloatPanel& p) {
 #if HWY_TARGET == HWY_AVX3_DL
   if (!p.x_is_floats) return MultiplyAll<DotPairs>(p);
 #endif
+  CHECK(p.x_is_floats);
   if (p.rows < kLeastSpreadRows) return MultiplyAll<FloatPairs>(p);
   MultiplySpread(p);
 }
@@ -266,7 +267,6 @@ void FloatProduct::RunPanel(const Activations& x, int32_t first, int32_t rows,
                             int32_t panel, std::span<const uint8_t> next,
                             float* y) const {
   CHECK(x.type() == type_);
-  CHECK(x.rows_are_floats() || HasBf16DotProducts());
   HWY_DYNAMIC_DISPATCH(MultiplyPanel)
   ({.has_pairs = type_ == ElementType::kBf16,
     .panel = reinterpret_cast<const uint32_t*>(Panel(panel).data()),

@@ -72,8 +72,7 @@ void ObeyInstructionSetCap() {
 bool HasBf16DotProducts() {
 #if HWY_ARCH_X86
   static const bool has = __builtin_cpu_supports("avx512bf16");
-  return has && bf16_dot_products_allowed &&
-         (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
+  return has && bf16_dot_products_allowed;
 #else
   return false;
 #endif
